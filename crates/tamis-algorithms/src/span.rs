@@ -50,7 +50,7 @@ impl Span {
                 (Some(low), Some(high)) => Span { low, high },
                 _ => Span::WHOLE,
             },
-            ValueRef::Among(set) => {
+            ValueRef::Set(set) => {
                 let end = |value: Option<&Value>| value.and_then(|value| position(value.as_ref()));
                 let (low, high) = set.hull();
                 Span { low: end(low).unwrap_or(u64::MIN), high: end(high).unwrap_or(u64::MAX) }

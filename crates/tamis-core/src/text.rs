@@ -98,7 +98,7 @@ impl Display for LiteralText<'_> {
             Value::Array(items) => write!(f, "ARRAY({})", List(items)),
             Value::Record | Value::Fields(_) | Value::Nested(_) => f.write_str("a record"),
             Value::Interval(ends) => write!(f, "in [{}, {}]", LiteralText(&ends.0), LiteralText(&ends.1)),
-            Value::Among(set) => f.write_str(set.text()),
+            Value::Set(set) => f.write_str(set.text()),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Writer {
                 }
             }
             // Sets of values do not get into a flow.
-            Value::Record | Value::Nested(_) | Value::Interval(_) | Value::Among(_) => self.0.push(8),
+            Value::Record | Value::Nested(_) | Value::Interval(_) | Value::Set(_) => self.0.push(8),
         }
     }
 

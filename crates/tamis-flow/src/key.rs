@@ -137,7 +137,7 @@ pub(crate) fn heap_bytes(value: &Value) -> usize {
             };
             fields.iter().map(bytes).sum()
         }
-        Value::Decimal(_) | Value::Interval(_) | Value::Among(_) => 64,
+        Value::Decimal(_) | Value::Interval(_) | Value::Set(_) => 64,
         _ => 0,
     }
 }

@@ -265,7 +265,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
             Ok(record.into_any())
         }
         Value::Interval(_) => PyInterval::from_value(value.clone()).into_bound_py_any(py),
-        Value::Among(_) => PyWhere::from_value(value.clone()).into_bound_py_any(py),
+        Value::Set(_) => PyWhere::from_value(value.clone()).into_bound_py_any(py),
     }
 }
 

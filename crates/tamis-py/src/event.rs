@@ -86,9 +86,9 @@ pub struct PyWhere {
 }
 
 impl PyWhere {
-    /// Wraps a [`Value::Among`].
+    /// Wraps a [`Value::Set`].
     pub fn from_value(value: Value) -> Self {
-        let text = if let Value::Among(set) = &value { set.text().to_owned() } else { String::new() };
+        let text = if let Value::Set(set) = &value { set.text().to_owned() } else { String::new() };
         Self { text, value }
     }
 
@@ -101,7 +101,8 @@ impl PyWhere {
 impl PyWhere {
     #[new]
     fn new(py: Python<'_>, predicate: &str) -> PyResult<Self> {
-        let value = Value::among_text(predicate).map_err(|error| argument_error(py, error.to_string()))?;
+        let value =
+            Value::satisfying_text(predicate).map_err(|error| argument_error(py, error.to_string()))?;
         Ok(Self { text: predicate.trim().into(), value })
     }
 

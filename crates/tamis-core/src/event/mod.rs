@@ -13,7 +13,7 @@ pub mod weighted;
 pub use crate::term::{TermId, Terms};
 pub use crate::value::decimal::Decimal;
 pub(crate) use crate::value::number;
-pub use crate::value::set::Among;
+pub use crate::value::set::ValueSet;
 pub use crate::value::{self, Value, ValueRef, timestamp};
 pub use error::{EventError, Unreadable};
 pub use fields::{EventBuilder, Fields, Scratch};

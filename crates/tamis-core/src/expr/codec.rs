@@ -162,7 +162,7 @@ fn encode_operand(value: &Value, out: &mut Vec<u8>) {
         | Value::Fields(_)
         | Value::Nested(_)
         | Value::Interval(_)
-        | Value::Among(_) => {
+        | Value::Set(_) => {
             unreachable!("operands are scalars")
         }
     }

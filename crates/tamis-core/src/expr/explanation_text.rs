@@ -153,7 +153,7 @@ pub fn value_json(value: &Value) -> serde_json::Value {
             serde_json::Value::Object(members.collect())
         }
         Value::Interval(ends) => json!({"$interval": [value_json(&ends.0), value_json(&ends.1)]}),
-        Value::Among(set) => json!({"$where": set.text()}),
+        Value::Set(set) => json!({"$where": set.text()}),
     }
 }
 

@@ -283,7 +283,7 @@ impl Writer {
                 | Value::Fields(_)
                 | Value::Nested(_)
                 | Value::Interval(_)
-                | Value::Among(_)
+                | Value::Set(_)
                 | Value::Cell(_),
                 _,
             ) => {

@@ -208,6 +208,6 @@ pub fn any_interval_event() -> impl Strategy<Value = TestEvent> {
 /// The values that satisfy some predicate.
 fn set() -> impl Strategy<Value = Value> {
     any_predicate().prop_filter_map("a predicate that gives values", |predicate| {
-        Value::among(predicate.operator, &predicate.operands, predicate.negated).ok()
+        Value::satisfying(predicate.operator, &predicate.operands, predicate.negated).ok()
     })
 }

@@ -1,11 +1,11 @@
 //! Sets of values that a predicate gives, and what other predicates are for them.
 //!
-//! See [`Among`], which holds such a set and knows nothing of operators.
+//! See [`ValueSet`], which holds such a set and knows nothing of operators.
 
 use super::operators::{Bound, Operator, Shape};
 use super::{Expr, Outcome, Predicate, parse};
 use crate::error::ExpressionError;
-use crate::value::set::{Among, End, Piece, gaps};
+use crate::value::set::{End, Piece, ValueSet, gaps};
 use crate::value::{Value, ValueRef};
 
 /// The name that stands for the value in the text of a set.
@@ -13,7 +13,7 @@ const NAME: &str = "value";
 
 impl Value {
     /// The set that a text such as `> 15` or `NOT IN (1, 5)` gives: a predicate without its attribute.
-    pub fn among_text(text: &str) -> Result<Value, ExpressionError> {
+    pub fn satisfying_text(text: &str) -> Result<Value, ExpressionError> {
         // A name on its own is a predicate, too.
         let alone = parse(NAME);
         match parse(&format!("{NAME} {text}")) {
@@ -22,7 +22,7 @@ impl Value {
                     && predicate.weight.is_none()
                     && alone.as_ref() != Ok(&Expr::Predicate(predicate.clone())) =>
             {
-                Value::among(predicate.operator, &predicate.operands, predicate.negated)
+                Value::satisfying(predicate.operator, &predicate.operands, predicate.negated)
                     .map_err(ExpressionError::new)
             }
             Ok(_) => Err(ExpressionError::new(format!(
@@ -34,12 +34,12 @@ impl Value {
 
     /// The values that satisfy an operator or, negated, make it false: a plain value or an interval where that
     /// is what they are. An error says in one sentence why there is no such set.
-    pub fn among(operator: Operator, operands: &[Value], negated: bool) -> Result<Value, String> {
+    pub fn satisfying(operator: Operator, operands: &[Value], negated: bool) -> Result<Value, String> {
         if operator == Operator::IS_TRUE
             && !negated
             && let Some(inner) = operator.tested(operands)
         {
-            return Value::among(inner.operator, inner.operands, inner.negated);
+            return Value::satisfying(inner.operator, inner.operands, inner.negated);
         }
         let rules = operator.rules();
         let (operator, negated) = match rules.complement() {
@@ -71,7 +71,7 @@ impl Value {
         };
         let pieces = if negated { gaps(pieces) } else { pieces };
         let written = || without_attribute(operator, operands, negated);
-        Among::of(pieces, written).ok_or_else(|| "no value satisfies it".into())
+        ValueSet::of(pieces, written).ok_or_else(|| "no value satisfies it".into())
     }
 }
 
@@ -95,7 +95,7 @@ fn without_the_name(text: &str, mut error: ExpressionError) -> ExpressionError {
     error
 }
 
-/// A predicate without its attribute, as [`Value::among_text`] reads it.
+/// A predicate without its attribute, as [`Value::satisfying_text`] reads it.
 fn without_attribute(operator: Operator, operands: &[Value], negated: bool) -> String {
     let written = Expr::Predicate(Predicate {
         term: NAME.into(),
@@ -108,7 +108,7 @@ fn without_attribute(operator: Operator, operands: &[Value], negated: bool) -> S
     written.strip_prefix(NAME).unwrap_or(&written).trim_start().to_owned()
 }
 
-impl Among {
+impl ValueSet {
     /// What an operator can be for the values in the set.
     pub fn outcome(&self, operator: Operator, operands: &[Value]) -> Outcome {
         let outcomes = self.pieces().iter().map(|piece| outcome_of(piece, operator, operands));
@@ -158,14 +158,14 @@ mod tests {
     use crate::expr::testing::{any_event, any_predicate};
     use crate::expr::truth_test::test_of;
 
-    fn among(text: &str) -> Result<Value, String> {
+    fn set_of(text: &str) -> Result<Value, String> {
         let Expr::Predicate(predicate) = parse(text).unwrap() else { panic!("{text} is no predicate") };
-        Value::among(predicate.operator, &predicate.operands, predicate.negated)
+        Value::satisfying(predicate.operator, &predicate.operands, predicate.negated)
     }
 
     fn outcome(event: &str, subscription: &str) -> Outcome {
         let Expr::Predicate(predicate) = parse(subscription).unwrap() else { panic!("{subscription}") };
-        predicate.outcome(Some(among(event).unwrap().as_ref()))
+        predicate.outcome(Some(set_of(event).unwrap().as_ref()))
     }
 
     #[test]
@@ -199,11 +199,11 @@ mod tests {
     #[test]
     fn texts_lead_back() {
         for text in ["> 15", "!= 'a'", "NOT IN (1, 5)", "IN ('a', 'b')", "NOT BETWEEN 2 AND 3.5"] {
-            let Ok(Value::Among(set)) = Value::among_text(text) else { panic!("{text}") };
+            let Ok(Value::Set(set)) = Value::satisfying_text(text) else { panic!("{text}") };
             assert_eq!(set.text(), text);
         }
         for wrong in ["> 15 AND value < 3", "AND x = 1", "", "> "] {
-            let error = Value::among_text(wrong).unwrap_err();
+            let error = Value::satisfying_text(wrong).unwrap_err();
             assert!(error.message.contains("predicate without its attribute"), "{error}");
         }
     }
@@ -215,28 +215,28 @@ mod tests {
             ("> 5 5", 5, "> 5 5\n    ^"),
             ("IN (1,", 7, "IN (1,\n      ^"),
         ] {
-            let error = Value::among_text(wrong).unwrap_err();
+            let error = Value::satisfying_text(wrong).unwrap_err();
             assert_eq!(error.place.map(|place| (place.line, place.column)), Some((1, column)), "{error}");
             assert_eq!(error.snippet.as_deref(), Some(snippet), "{error}");
         }
-        let below = Value::among_text("IN (1,\n2 3)").unwrap_err();
+        let below = Value::satisfying_text("IN (1,\n2 3)").unwrap_err();
         assert_eq!(below.place.map(|place| (place.line, place.column)), Some((2, 3)), "{below}");
         assert_eq!(below.snippet.as_deref(), Some("2 3)\n  ^"), "{below}");
-        let long = Value::among_text(&format!("IN ({} x)", "1, ".repeat(200))).unwrap_err();
+        let long = Value::satisfying_text(&format!("IN ({} x)", "1, ".repeat(200))).unwrap_err();
         assert_eq!(long.place.map(|place| place.column), Some(606), "{long}");
-        let hint = Value::among_text("visits > 5").unwrap_err().hint;
+        let hint = Value::satisfying_text("visits > 5").unwrap_err().hint;
         assert_eq!(hint.as_deref(), Some("leave out visits: the event says which attribute it is"));
     }
 
     #[test]
     fn plain_sets_are_plain_values() {
-        assert_eq!(among("x = 3"), Ok(Value::Int(3)));
-        assert_eq!(among("x != TRUE"), Ok(Value::Bool(false)));
-        assert_eq!(among("x BETWEEN 1 AND 2"), Value::interval(Value::Int(1), Value::Int(2)));
-        assert!(among("x BETWEEN 2 AND 1").unwrap_err().contains("no value"));
-        assert!(among("x IS NOT NULL").unwrap_err().contains("does not give a value"));
-        assert!(among("x NOT IN (1, NULL)").unwrap_err().contains("never true"));
-        assert!(among("x < ''").is_err());
+        assert_eq!(set_of("x = 3"), Ok(Value::Int(3)));
+        assert_eq!(set_of("x != TRUE"), Ok(Value::Bool(false)));
+        assert_eq!(set_of("x BETWEEN 1 AND 2"), Value::interval(Value::Int(1), Value::Int(2)));
+        assert!(set_of("x BETWEEN 2 AND 1").unwrap_err().contains("no value"));
+        assert!(set_of("x IS NOT NULL").unwrap_err().contains("does not give a value"));
+        assert!(set_of("x NOT IN (1, NULL)").unwrap_err().contains("never true"));
+        assert!(set_of("x < ''").is_err());
     }
 
     proptest! {
@@ -245,7 +245,7 @@ mod tests {
         fn values_of_the_set_are_answered_for(
             given in any_predicate(), asked in any_predicate(), events in prop::collection::vec(any_event(), 1..6)
         ) {
-            if let Ok(set) = Value::among(given.operator, &given.operands, given.negated) {
+            if let Ok(set) = Value::satisfying(given.operator, &given.operands, given.negated) {
                 let bits = asked.outcome(Some(set.as_ref()));
                 // Tests of what is undefined for every set say so.
                 let looked_at = test_of(&asked).map_or(asked.clone(), |(looked_at, _)| looked_at);

@@ -66,7 +66,7 @@ pub(crate) fn write_value(json: &mut String, value: &Value) {
             write_array(json, [&ends.0, &ends.1].into_iter());
             json.push('}');
         }
-        Value::Among(set) => {
+        Value::Set(set) => {
             json.push_str("{\"$where\":");
             write_text(json, set.text());
             json.push('}');

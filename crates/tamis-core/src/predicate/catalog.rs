@@ -204,7 +204,7 @@ impl Catalog {
                 self.fire_interval(entry, kind, (Some(low), Some(high)), bits, fired);
             }
             // More than can be true; the matches are verified afterwards.
-            ValueRef::Among(set) => self.fire_interval(entry, kind, set.hull(), bits, fired),
+            ValueRef::Set(set) => self.fire_interval(entry, kind, set.hull(), bits, fired),
             _ => self.fire_scalar(entry, kind, value, bits, fired, lookups),
         }
         if entry.residual > 0 {

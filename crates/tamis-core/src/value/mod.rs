@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use decimal::Decimal;
 use number::Number;
-use set::Among;
+use set::ValueSet;
 
 /// An owned value: an operand of a predicate, or a field of a record.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub enum Value {
     /// A closed interval of two scalars of one kind, `low <= high`. Only in events.
     Interval(Box<(Value, Value)>),
     /// Any other set of values, given by a predicate. Only in events.
-    Among(Box<Among>),
+    Set(Box<ValueSet>),
     /// Text that each predicate reads as the kind it is about; see [`cell`]. Only in events.
     Cell(Box<str>),
 }
@@ -55,7 +55,7 @@ pub enum ValueRef<'a> {
     Record,
     Fields(&'a [(Box<str>, Value)]),
     Interval(&'a (Value, Value)),
-    Among(&'a Among),
+    Set(&'a ValueSet),
     Cell(&'a str),
 }
 
@@ -118,7 +118,7 @@ impl Value {
             Value::Record | Value::Nested(_) => ValueRef::Record,
             Value::Fields(fields) => ValueRef::Fields(fields),
             Value::Interval(ends) => ValueRef::Interval(ends),
-            Value::Among(set) => ValueRef::Among(set),
+            Value::Set(set) => ValueRef::Set(set),
             Value::Cell(text) => ValueRef::Cell(text),
         }
     }
@@ -146,7 +146,7 @@ impl Value {
                 | Value::Fields(_)
                 | Value::Nested(_)
                 | Value::Interval(_)
-                | Value::Among(_)
+                | Value::Set(_)
                 | Value::Cell(_) => {
                     return Err(format!("the {end} end of an interval must be a scalar"));
                 }
@@ -201,7 +201,7 @@ impl Value {
             Value::Array(items) => items.iter().for_each(|item| item.for_each_string(see)),
             Value::Nested(strings) => strings.iter().for_each(see),
             Value::Fields(fields) => fields.iter().for_each(|(_, value)| value.for_each_string(see)),
-            Value::Interval(_) | Value::Among(_) if self.kind() == Some(Kind::Str) => see(&Value::Null),
+            Value::Interval(_) | Value::Set(_) if self.kind() == Some(Kind::Str) => see(&Value::Null),
             _ => {}
         }
     }
@@ -220,13 +220,13 @@ impl<'a> ValueRef<'a> {
             ValueRef::Array(_) => Some(Kind::Array),
             ValueRef::Record | ValueRef::Fields(_) => Some(Kind::Record),
             ValueRef::Interval(ends) => ends.0.kind(),
-            ValueRef::Among(set) => set.kind(),
+            ValueRef::Set(set) => set.kind(),
         }
     }
 
     /// Whether it stands for several values: an interval, another set, or a cell, which is another value for each kind.
     pub fn is_set(self) -> bool {
-        matches!(self, ValueRef::Interval(_) | ValueRef::Among(_) | ValueRef::Cell(_))
+        matches!(self, ValueRef::Interval(_) | ValueRef::Set(_) | ValueRef::Cell(_))
     }
 
     pub fn number(self) -> Option<Number> {
@@ -278,7 +278,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Record => Value::Record,
             ValueRef::Fields(fields) => Value::Fields(fields.into()),
             ValueRef::Interval(ends) => Value::Interval(Box::new(ends.clone())),
-            ValueRef::Among(set) => Value::Among(Box::new(set.clone())),
+            ValueRef::Set(set) => Value::Set(Box::new(set.clone())),
             ValueRef::Cell(text) => Value::Cell(text.into()),
         }
     }
@@ -298,7 +298,7 @@ impl PartialEq for Value {
             (Value::Nested(a), Value::Nested(b)) => a == b,
             (Value::Fields(a), Value::Fields(b)) => a == b,
             (Value::Interval(a), Value::Interval(b)) => a == b,
-            (Value::Among(a), Value::Among(b)) => a == b,
+            (Value::Set(a), Value::Set(b)) => a == b,
             (Value::Cell(a), Value::Cell(b)) => a == b,
             _ => false,
         }
@@ -321,7 +321,7 @@ impl std::hash::Hash for Value {
             Value::Nested(strings) => strings.hash(state),
             Value::Fields(fields) => fields.hash(state),
             Value::Interval(ends) => ends.hash(state),
-            Value::Among(set) => set.hash(state),
+            Value::Set(set) => set.hash(state),
             Value::Cell(text) => text.hash(state),
         }
     }

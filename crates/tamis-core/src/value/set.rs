@@ -16,7 +16,7 @@ use super::{Kind, Value, ValueRef};
 
 /// The values that satisfy a predicate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Among {
+pub struct ValueSet {
     /// At least one, all of one kind, in order and apart.
     pieces: Box<[Piece]>,
     /// The predicate without its attribute.
@@ -54,7 +54,7 @@ pub(crate) fn gaps(pieces: Vec<Piece>) -> Vec<Piece> {
     gaps
 }
 
-impl Among {
+impl ValueSet {
     /// The values of some pieces, in order and apart: a plain value or an interval where that is what they are,
     /// `None` if there is no value at all.
     pub fn of(pieces: Vec<Piece>, text: impl FnOnce() -> String) -> Option<Value> {
@@ -64,13 +64,13 @@ impl Among {
             [piece] => match piece.closed() {
                 Some((low, high)) if low == high => low.clone(),
                 Some((low, high)) => Value::Interval(Box::new((low.clone(), high.clone()))),
-                None => Value::Among(Box::new(Self { pieces, text: text().into() })),
+                None => Value::Set(Box::new(Self { pieces, text: text().into() })),
             },
-            _ => Value::Among(Box::new(Self { pieces, text: text().into() })),
+            _ => Value::Set(Box::new(Self { pieces, text: text().into() })),
         })
     }
 
-    /// The predicate without its attribute, as [`Value::among_text`] reads it.
+    /// The predicate without its attribute, as [`Value::satisfying_text`] reads it.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -481,7 +481,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                 }
                 Marker::Where => {
                     let text = self.cursor.string()?;
-                    Ok(Value::among_text(&text).map_err(|wrong| {
+                    Ok(Value::satisfying_text(&text).map_err(|wrong| {
                         Fault::new(at, wrong.message)
                             .with_hint("a set of values is written {\"$where\": \"> 15\"}")
                     })?)

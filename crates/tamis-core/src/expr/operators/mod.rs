@@ -234,7 +234,7 @@ impl Operator {
     #[inline]
     pub fn outcome(self, value: Option<ValueRef<'_>>, operands: &[Value]) -> Outcome {
         match value {
-            Some(ValueRef::Among(set)) if self != Operator::IS_TRUE && self != Operator::KNOWN => {
+            Some(ValueRef::Set(set)) if self != Operator::IS_TRUE && self != Operator::KNOWN => {
                 set.outcome(self, operands)
             }
             Some(ValueRef::Cell(text)) => {
@@ -249,7 +249,7 @@ impl Operator {
     pub fn outcome_scored(self, value: Option<ValueRef<'_>>, operands: &[Value]) -> (Outcome, f64) {
         let rules = self.rules();
         match value {
-            Some(ValueRef::Among(_)) => {
+            Some(ValueRef::Set(_)) => {
                 (self.outcome(value, operands), rules.most_score(operands).unwrap_or(1.0))
             }
             Some(ValueRef::Cell(text)) => {
