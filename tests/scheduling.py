@@ -12,7 +12,7 @@ from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
 SPARK_SESSIONS = 2
-USES_SPARK = re.compile(r"mark\.spark\b|\bspark: Any\b|getfixturevalue\(.spark")
+USES_SPARK = re.compile(r"mark\.spark\b|\bspark: [A-Z]|getfixturevalue\(.spark")
 
 
 class SparkFilesTogether(LoadFileScheduling):

@@ -82,6 +82,7 @@ def environment(release: str, uv: Path = UV) -> Path:
     wanted = [f"pyspark[connect]=={release}.*", *PACKAGES, *RELEASES[release]]
     asked = "\n".join([*wanted, (ROOT / "uv.lock").read_text()])
     if not done.exists() or done.read_text() != asked:
+        print(f"== Installing Spark {release} into .cache", flush=True)
         subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], check=True)
         constraints = folder / "constraints.txt"
         constraints.write_text(locked(uv))
@@ -149,11 +150,12 @@ def main() -> int:
         parser.error(f"unknown releases: {', '.join(unknown)}; known are {', '.join(RELEASES)}")
     results = {}
     for release in given.releases:
+        if given.install_only:
+            environment(release, given.uv)
+            continue
         print(f"== Spark {release}", flush=True)
         started = time.monotonic()
         python = environment(release, given.uv)
-        if given.install_only:
-            continue
         status, counted = run_tests(python, given.tests, slow=given.slow)
         results[exact_release(python)] = (status, counted, time.monotonic() - started)
     for release, (status, counted, seconds) in results.items():

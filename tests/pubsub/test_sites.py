@@ -307,6 +307,56 @@ def test_a_lane_of_rerouted_events_goes_on_behind_what_was_dropped_of_it(tmp_pat
     run(main)
 
 
+def test_what_goes_to_other_sites_fits_into_a_message(tmp_path: Path) -> None:
+    """NATS takes a megabyte: a large batch, with all sites that its events are on their way to, is more."""
+
+    async def main() -> None:
+        far = [letter * 100 for letter in "cde"]
+        async with Sites(tmp_path, [("a", "b"), *(("b", name) for name in far)]) as sites:
+            for name in far:
+                await (await sites.sites[name].subscriber("ann")).subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            for start in range(0, 4_000, 1_000):
+                await bob.publish([{"n": n} for n in range(start, start + 1_000)])
+            sites.routers["a"]._most = 4_000
+            assert await sites.routers["a"].step() == 4_000
+            records = await sites.sites["a"].log.read(QUEUES, topic="q-=40b")
+            deliveries = [Delivery.read(record.body) for record in records]
+            assert sum(len(delivery.events) for delivery in deliveries) == 4_000
+            assert all(len(targets) == 3 for delivery in deliveries for targets in delivery.targets)
+            assert max(len(record.body) for record in records) < 1_000_000
+
+    run(main)
+
+
+def test_what_goes_another_way_fits_into_a_message(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            site, network = sites.sites["a"], sites.networks["a"]
+            await network._move("b", [(n, (("c" * 100, n),), 10, 0) for n in range(1, 10_001)])
+            records = await site.log.read(QUEUES, topic="q-=40b")
+            assert max(len(record.body) for record in records) < 1_000_000
+            deliveries = [Delivery.read(record.body) for record in records]
+            assert [n for delivery in deliveries for n in delivery.events] == list(range(1, 10_001))
+            expected = 1
+            for delivery in deliveries:
+                assert delivery.first == expected
+                expected += len(delivery.events)
+
+    run(main)
+
+
+def test_gaps_that_stood_for_many_are_counted_whatever_comes_after_them() -> None:
+    """The oldest was forgotten if 200 others came in other lanes."""
+    drops = Drops().and_gap("1.0", 1, 50)
+    for number in range(300):
+        drops = drops.and_gap("0.0", 1 + number, 3)
+    assert len(drops.stood) <= 200
+    assert drops.beyond("1.0", 1, 2) == 49
+    assert drops.beyond("0.0", 1, 400) == 600
+
+
 def test_gaps_that_a_site_is_told_of_are_numbered_without_holes(tmp_path: Path) -> None:
     """What was seen is kept as ranges: a hole for each gap would stay for ever."""
 

@@ -132,6 +132,26 @@ def test_a_connection_that_is_made_again_begins_with_nothing() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("are_batches", [True, False])
+def test_a_time_that_is_none_does_not_end_the_reading(are_batches: bool) -> None:
+    """An error inside the library's parser would end its reading task, and with it all answers."""
+
+    async def main() -> None:
+        library = Library()
+        inbox = await Inbox.open(library)
+        answers = Answers(2, are_batches, PREFIX)
+        subject = inbox.expect(answers)
+        await library._ps.parse(
+            message(subject, 7, stored(1, 0).replace(STAMP, "2026-13-32T99:99:99Z"), b"x")
+        )
+        await library._ps.parse(message(subject, 7, stored(2, 1), b"y"))
+        assert answers.chain() == []
+        assert [record.body for record in answers.records] == [b"y"]
+        assert answers._done.is_set() is not are_batches
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("id", [None, "7"])
 def test_a_library_that_is_another_inside_keeps_its_ways(id: Any) -> None:
     async def main() -> None:

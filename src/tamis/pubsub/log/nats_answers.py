@@ -87,7 +87,14 @@ class Answers:
                 self._one_less()
                 return
         except (ValueError, KeyError):
-            self._whole = len(self.records) if self._whole is None else self._whole
+            self.unreadable()
+            return
+        if not self._are_batches:
+            self._one_less()
+
+    def unreadable(self) -> None:
+        """A stored message that nobody can read."""
+        self._whole = len(self.records) if self._whole is None else self._whole
         if not self._are_batches:
             self._one_less()
 
@@ -214,7 +221,10 @@ class Inbox:
                     answers.take(headers_of(text[start:body]), text[body:end])
                 else:
                     of, number, stamp, before = found.groups()
-                    answers.stored(of, int(number), stamp, int(before or -1), text[body:end])
+                    try:
+                        answers.stored(of, int(number), stamp, int(before or -1), text[body:end])
+                    except ValueError:  # a day that is none; raised here, it would end all reading
+                        answers.unreadable()
             place = end + 2
         del buffer[:place]
         return not self._needed and bool(buffer)

@@ -79,12 +79,14 @@ class Drops:
         """
         stood = [*self.stood, (lane, number, events - 1)]
         if len(stood) > MOST_RECENT_DROPS:
-            # The oldest counts with the next of its lane: whoever has missed it has missed that one, too.
-            (lane, _, beyond), stood = stood[0], stood[1:]
-            for place, (other, later, more) in enumerate(stood):
-                if other == lane:
-                    stood[place] = (lane, later, more + beyond)
-                    break
+            # The oldest counts with the next of its lane: whoever has missed it has missed that one, too. One
+            # that is alone in its lane stays.
+            lanes = [each for each, _, _ in stood]
+            place = next((place for place, each in enumerate(lanes) if each in lanes[place + 1 :]), None)
+            lane, _, beyond = stood.pop(place or 0)
+            if place is not None:
+                later = lanes.index(lane, place + 1) - 1
+                stood[later] = (lane, stood[later][1], stood[later][2] + beyond)
         return replace(self, stood=tuple(stood))
 
     def beyond(self, lane: str, first: int, end: int) -> int:

@@ -57,6 +57,8 @@ from tamis.pubsub.sites.ways import site_deliveries
 logger = logging.getLogger("tamis.router")
 
 MOST_DELIVERIES = MOST_ENTRIES - 10
+MOST_TARGET_BYTES = 500_000
+"""What one record says of the sites that its events are on their way to: NATS takes a megabyte in all."""
 TRIM_CURSOR_EVERY = 64
 FIRST_BATCH = 1_000
 """A batch may have many matches: the first is small, and while they are quick the next is larger."""
@@ -454,6 +456,7 @@ class Router:
         is_heavy = (
             len(dead) + len(to_sites) > MOST_DELIVERIES // 2
             or max(map(len, queues.values()), default=0) > MOST_DELIVERIES // 4
+            or max(map(self._target_bytes, to_sites), default=0) > MOST_TARGET_BYTES
         )
         if is_heavy and stop - start > 1 and not lease.cursor.done:
             middle = (start + stop) // 2
@@ -475,6 +478,11 @@ class Router:
             begun = replace(lease.cursor, done=part[-1].name, until=last.seq)
             await self._write(lease, matched, [], part, begun)
         await self._write(lease, matched, letters, [*rest, *to_sites], cursor)
+
+    def _target_bytes(self, wanted: Wanted) -> int:
+        """How many bytes the targets of a delivery take in its record, at most."""
+        longest = max((len(site.encode()) for site in self.table.sites), default=0)
+        return sum(map(len, wanted.targets.values())) * (longest + 24)
 
     async def _write(
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
