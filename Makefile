@@ -82,7 +82,7 @@ test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
 	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
-	@shown=$$($(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
+	@shown=$$(MAKEFLAGS= $(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
 		printf '\n\033[1m== Rust tests\033[0m\n%s\n' "$$shown"; exit $$status
 
 # The oldest release of Spark next to the one in .venv: a download of 300 MB the first time. Without a network, only the
@@ -191,7 +191,7 @@ clean: ## Remove everything that the other targets made
 .venv/.built-%: .venv/.synced $(RUST_SOURCES)
 	$(call say,Compiling the kernel with profile $* (minutes the first time))
 	@rm -f .venv/.built-* # one kernel is installed at a time
-	@VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
+	@MAKEFLAGS= VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
 		$(WITH_RUST) $(BIN)/maturin develop --profile $* $($*_FEATURES) --uv --locked
 	@touch $@
 
