@@ -46,6 +46,22 @@ def test_columns_that_differ_in_case_only_are_no_obstacle_until_rules_ask_for_th
             tamis.spark.match(clashing, rules(spark, "x = 5"), key=key)
 
 
+def test_what_cannot_be_told_apart_is_never_undefined_in_silence(spark: Any, clashing: Any) -> None:
+    """Spread fields, keywords and rules with memory, too."""
+    assert tamis.spark.match(clashing, rules(spark, "c = 5"), spread="r").count() == 1
+    with pytest.raises(ArgumentError, match=r"rules ask for b, and r\.b is ambiguous"):
+        tamis.spark.match(clashing, rules(spark, "b = 3"), spread="r")
+    with pytest.warns(UserWarning, match="keywords are not looked for in .* ambiguous names .*twice"):
+        tamis.spark.match(clashing, rules(spark, "ANY(all_strings()) = 'one'"))
+    told = tamis.spark.flow(clashing, {"q": "x = 5 AND r.c = 5"}, time="event_id")
+    assert told.count() == 1
+    for text in ("a = 1", "r.b = 3", "twice = 'one'"):
+        with pytest.raises(ArgumentError, match="query 'q'"):
+            tamis.spark.flow(clashing, {"q": text}, time="event_id")
+    with pytest.warns(UserWarning, match=r"stream 'events': queries do not see ambiguous columns \(.*a.*\)"):
+        tamis.spark.flow(clashing.selectExpr("*", "map('k', 1) AS m"), {"q": "x = 5"}, time="event_id")
+
+
 def test_a_stream_with_columns_that_clash_goes_on_whatever_rules_come(spark: Any, tmp_path: Path) -> None:
     """Which columns rules will ask for is not known: those that Spark cannot read stay behind."""
     store = tamis.spark.SubscriptionStore(tmp_path / "store")

@@ -45,6 +45,12 @@ def test_a_pipeline_is_written_once(tmp_path: Path) -> None:
     assert "already has README.md, pipeline.py" in again.stderr
 
 
+def test_a_line_that_was_cut_off_is_no_obstacle(tmp_path: Path) -> None:
+    lines = ['{"step": "events", "micro_batch": 0, "events_read": 3}', '{"step": "ev']
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    assert pipeline.metrics(tmp_path) == [{"step": "events", "micro_batch": 0, "events_read": 3}]
+
+
 def arrive(folder: Path, number: int, rows: int) -> None:
     (folder / "events").mkdir(exist_ok=True)
     lines = (json.dumps({"x": row}) for row in range(rows))

@@ -167,9 +167,14 @@ def asked_values(
             raise ArgumentError(f"rules ask for {name}, and {refused} is ambiguous: {_RENAME}")
     wanted = None if asked is None else _Wanted.of(asked)
     all_strings = asked is None or ALL_STRINGS in asked
+    if asked is not None and all_strings and ambiguous:
+        shown = ", ".join(sorted(ambiguous))
+        warnings.append(f"keywords are not looked for in columns with ambiguous names ({shown}): {_RENAME}")
     columns: dict[str, str] = {}
     for at, column in enumerate(_spread(schema, spread)):
-        if column.path in ambiguous:  # Spark could not read it, and no rule asks for it
+        if column.path in ambiguous:  # Spark could not read it
+            if wanted is not None and (column.name in wanted.kinds or column.name in wanted.records):
+                raise ArgumentError(f"rules ask for {column.name}, and {column.path} is ambiguous: {_RENAME}")
             continue
         if also is not None and column.name.startswith(also):
             columns[column.name] = column.value

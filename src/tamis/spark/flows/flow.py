@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
 from tamis.spark.events.absent_attributes import compared
-from tamis.spark.events.names import spark_paths
+from tamis.spark.events.names import ambiguous_paths, ignores_case, spark_paths
 from tamis.spark.flows.definition import Definition, add_queries, read_definition
 from tamis.spark.flows.frames import declared_schema, key_kinds, order_kinds, possible_keys, stream_frame
 from tamis.spark.flows.keys import Key, Split, choose_key, split_of
@@ -155,7 +155,13 @@ def _splits(
     Unless it `may_lack_columns`: a store may get such a query while a stream runs, and then the stream must
     start again, too. There is a warning.
     """
-    schemas = {name: declared_schema(frame.schema) for name, frame in given.items()}
+    schemas = {}
+    for name, frame in given.items():
+        unreadable = ambiguous_paths(frame.schema, ignore_case=ignores_case(frame.sparkSession))
+        schemas[name] = declared_schema(frame.schema, unreadable)
+        if unreadable and schemas[name] is None:
+            shown = ", ".join(sorted(unreadable))
+            warnings.warn(f"stream {name!r}: queries do not see ambiguous columns ({shown})", stacklevel=3)
     trial, checked = definition.flow(), definition.flow({}, schemas)
     splits = {name: split_of(trial, name) for name in definition.queries}
     for name, split in splits.items():

@@ -9,7 +9,7 @@ __tamis_event    the event, a struct of attributes
 ```
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -94,8 +94,12 @@ def possible_keys(events: Mapping[str, "DataFrame"]) -> set[str]:
     return {path for path, kind in set.intersection(*kinds) if kind is not None}
 
 
-def declared_schema(schema: StructType) -> dict[str, Any] | None:
+def declared_schema(
+    schema: StructType, unreadable: Collection[str] = (), prefix: str = ""
+) -> dict[str, Any] | None:
     """The columns as `Flow.stream` takes them, to find misspelt names; None if they do not tell all.
+
+    Those that Spark cannot read are left out: a query that asks for one is refused.
 
     >>> from pyspark.sql.types import LongType, StringType, StructField
     >>> record = StructType([StructField("id", StringType())])
@@ -104,16 +108,18 @@ def declared_schema(schema: StructType) -> dict[str, Any] | None:
     """
     found: dict[str, Any] = {}
     for field in schema.fields:
-        declared = _declared(field.dataType)
+        if prefix + field.name in unreadable:
+            continue
+        declared = _declared(field.dataType, unreadable, f"{prefix}{field.name}.")
         if declared is None or "." in field.name:
             return None
         found[field.name] = declared
     return found
 
 
-def _declared(data_type: Any) -> Any:
+def _declared(data_type: Any, unreadable: Collection[str] = (), prefix: str = "") -> Any:
     if isinstance(data_type, StructType):
-        return declared_schema(data_type)
+        return declared_schema(data_type, unreadable, prefix)
     if data_type.simpleString().startswith("array<"):
         inner = _declared(data_type.elementType)
         if isinstance(inner, dict):

@@ -18,9 +18,8 @@ listener, which appends them to `metrics.jsonl` while the query runs; the report
 import json
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +95,7 @@ def run(spark: SparkSession, folder: Path) -> None:
 
 def serve(spark: SparkSession, folder: Path) -> None:
     """Run all steps side by side, until one fails or somebody stops it."""
+    spark.streams.resetTerminated()  # the queries of `run` have ended, and count no longer
     with written_metrics(spark, folder):
         for step in steps(spark, folder, *stores(folder)):
             step(FOR_EVER)
@@ -234,7 +234,10 @@ def alert_with_memory(
 def metrics(folder: Path) -> list[dict[str, Any]]:
     """What each micro-batch counted, in the order in which they ran; of one that was repeated, the last."""
     kept = folder / "metrics.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    rows = []
+    for line in kept.read_text().splitlines() if kept.exists() else []:
+        with suppress(json.JSONDecodeError):  # a full disk has cut it off
+            rows.append(json.loads(line))
     return list({(row["step"], row["micro_batch"]): row for row in rows}.values())
 
 
@@ -262,7 +265,7 @@ class WrittenMetrics(StreamingQueryListener):
     def __init__(self, file: Path) -> None:
         """Append to this file."""
         self._file = file
-        self._ended: dict[str, threading.Event] = defaultdict(threading.Event)
+        self._ended: dict[str, threading.Event] = {}
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Nothing is counted yet."""
@@ -282,14 +285,18 @@ class WrittenMetrics(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """The query has ended, or failed: nothing more comes."""
-        self._ended[str(event.runId)].set()
+        self._end_of(event.runId).set()
 
     def wait_for(self, query: StreamingQuery) -> None:
         """Wait until a query has ended and all of it is written; raise if it failed."""
         try:
             query.awaitTermination()
         finally:
-            self._ended[str(query.runId)].wait(self.TELLS_WITHIN)
+            self._end_of(query.runId).wait(self.TELLS_WITHIN)
+
+    def _end_of(self, run: Any) -> threading.Event:
+        """Spark's thread and the one that waits ask at the same moment, and must get the same."""
+        return self._ended.setdefault(str(run), threading.Event())
 
 
 @contextmanager
