@@ -1,13 +1,17 @@
 //! The standard deviation of numbers that come and go, from their exact sum and the exact sum of their squares.
 //!
 //! n Σx² − (Σx)² is computed exactly and rounded once, so that nothing is lost where the leading digits cancel: the numbers
-//! may be large and lie close together. The squares of numbers above 2^480 would overflow; they are held apart, scaled.
+//! may be large and lie close together. The squares of numbers above 2^480 would overflow, and those of numbers below 2^-480
+//! would lose digits; both are held apart, scaled.
 
 use tamis_core::event::Value;
 
 use super::exact_sum::{ExactSum, power_of_two};
 
 const LARGE: f64 = power_of_two(480);
+const SMALL: f64 = power_of_two(-480);
+/// Where the squares of all other numbers add up to less, everything is scaled up.
+const SMALL_SQUARES: f64 = power_of_two(-800);
 const DOWN: f64 = power_of_two(-600);
 const UP: f64 = power_of_two(600);
 
@@ -19,6 +23,8 @@ pub(crate) struct Moments {
     large: u64,
     /// Of the numbers above [`LARGE`], each scaled by 2^-600.
     large_squares: ExactSum,
+    /// Of the numbers below [`SMALL`], each scaled by 2^600.
+    small_squares: ExactSum,
 }
 
 impl Moments {
@@ -30,11 +36,13 @@ impl Moments {
         if !x.is_finite() {
             return;
         }
-        let (squares, x) = if x.abs() < LARGE {
-            (&mut self.squares, x)
-        } else {
+        let (squares, x) = if x.abs() >= LARGE {
             self.large = self.large.saturating_add_signed(more);
             (&mut self.large_squares, x * DOWN)
+        } else if x.abs() < SMALL {
+            (&mut self.small_squares, x * UP)
+        } else {
+            (&mut self.squares, x)
         };
         let (square, rest) = product(x, x);
         put(squares, square);
@@ -49,7 +57,13 @@ impl Moments {
         if !self.sum.is_finite() {
             return Some(Value::Float(f64::NAN));
         }
-        let (down, up) = if self.large > 0 { (DOWN, UP) } else { (1.0, 1.0) };
+        let (scale, back, apart, scale_apart) = if self.large > 0 {
+            (DOWN, UP, &self.large_squares, 1.0) // small numbers are nothing beside these
+        } else if self.squares.value() < SMALL_SQUARES {
+            (UP, DOWN, &self.small_squares, 1.0)
+        } else {
+            (1.0, 1.0, &self.small_squares, DOWN)
+        };
         let n = self.numbers as f64;
         let mut difference = ExactSum::default();
         let mut add_product = |x: f64, y: f64| {
@@ -58,11 +72,12 @@ impl Moments {
             difference.add(low);
         };
         // Scaled twice, one after the other: the square of the scale is no float.
-        let squares = self.squares.scaled_parts(down).map(|part| part * down);
-        squares.chain(self.large_squares.scaled_parts(1.0)).for_each(|part| add_product(n, part));
-        let sum: Vec<f64> = self.sum.scaled_parts(down).collect();
+        for (squares, scale) in [(&self.squares, scale), (apart, scale_apart)] {
+            squares.scaled_parts(scale).for_each(|part| add_product(n, part * scale));
+        }
+        let sum: Vec<f64> = self.sum.scaled_parts(scale).collect();
         sum.iter().for_each(|x| sum.iter().for_each(|y| add_product(-x, *y)));
-        Some(Value::Float((difference.value().max(0.0) / n / (n - 1.0)).sqrt() * up))
+        Some(Value::Float((difference.value().max(0.0) / n / (n - 1.0)).sqrt() * back))
     }
 }
 
@@ -107,6 +122,12 @@ mod tests {
         close(deviation(&[1e308, -1e308]), 1e308 * 2f64.sqrt());
         assert_eq!(deviation(&[1.7e308, -1.7e308]), f64::INFINITY);
         close(deviation(&[1e-150, 3e-150]), 2f64.sqrt() * 1e-150);
+        close(deviation(&[1e-170, 3e-170, 5e-170]), 2e-170);
+        close(deviation(&[1e-300, 3e-300]), 2f64.sqrt() * 1e-300);
+        assert!((deviation(&[1e-320, 3e-320]) - 2f64.sqrt() * 1e-320).abs() <= f64::from_bits(1));
+        close(deviation(&[power_of_two(-481), power_of_two(-479)]), 1.5 * power_of_two(-480) / 2f64.sqrt());
+        close(deviation(&[1e-100, 3e-170]), 1e-100 / 2f64.sqrt());
+        assert_eq!(deviation(&[3e-200, 3e-200]), 0.0);
         assert!(deviation(&[1.0, f64::INFINITY]).is_nan());
         assert!(deviation(&[1.0, f64::NAN]).is_nan());
     }
