@@ -398,3 +398,38 @@ def test_no_warning_where_the_kind_is_expected() -> None:
         warnings.simplefilter("error")
         index.match({"age": "old", "tags": ["a", "b"], "other": object})
         index.match_batch(pa.table({"age": ["old"], "more": [b"x"]}))
+
+
+NESTED = [
+    [[True, 1]],
+    [[True, "x"], ["x", None]],
+    [[1, [2.5, "x"]]],
+    [[2**70], [2**70, "x"]],
+    [[{"k": "x"}, 1]],
+    [[]],
+    [[], "x"],
+    [[None]],
+    [None, [None, [None]]],
+]
+
+
+@pytest.mark.filterwarnings("ignore::tamis.ValueWarning", "ignore::tamis.UnreadableValueWarning")
+@pytest.mark.parametrize("items", NESTED, ids=json.dumps)
+@pytest.mark.parametrize("strict", [False, True])
+def test_arrays_inside_arrays_may_hold_what_no_value_can(items: list[Any], strict: bool) -> None:
+    """A nested array is present and has strings; nothing compares with it, whatever it holds."""
+    rules = ["e IS NULL", "e IS NOT NULL", "ANY(all_strings()) = 'x'", "size(e) = 1", "size(e) = 2"]
+    index = Index(strict=strict)
+    index.add_many(rules, rules)
+    event = {"e": items}
+    text = json.dumps(event)
+
+    def answer(form: Any) -> set[Any] | type[Exception]:
+        try:
+            return set(index.match(form))
+        except ValueError as refused:
+            return type(refused)
+
+    assert answer(event) == answer(text) == answer(tamis.Event(event))
+    if not strict:
+        assert {"e IS NULL", "e IS NOT NULL"} & set(index.match(event))

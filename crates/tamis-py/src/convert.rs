@@ -165,6 +165,9 @@ fn element(item: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result
             json::MAX_DEPTH
         )));
     }
+    if is_array(item) {
+        return nested_array(item, depth + 1, absent);
+    }
     if !item.is_instance_of::<PyDict>() {
         return value_at_depth(item, depth + 1, absent);
     }
@@ -175,6 +178,18 @@ fn element(item: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result
     absent.errors.extend(errors);
     absent.strings.extend(strings);
     Ok(element)
+}
+
+/// An array inside an array. Nothing can compare with it, so it may hold what no value can; its strings are kept.
+fn nested_array(items: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
+    let mut inside = Absent::default();
+    let read = |item: PyResult<Bound<'_, PyAny>>| match element(&item?, depth, &mut inside) {
+        Err(refused) if refused.is_unreadable => Ok(Value::Null),
+        read => read,
+    };
+    let items: Vec<Value> = items.try_iter()?.map(read).collect::<Result<_, _>>()?;
+    absent.strings.append(&mut inside.strings);
+    Ok(Value::nested(&items))
 }
 
 /// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.
