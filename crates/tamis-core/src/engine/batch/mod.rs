@@ -5,6 +5,7 @@
 //! one by one (few candidates survive, so events share little) or bit-parallel (see `segment::bit_parallel`). Engines
 //! without blocks match every event separately.
 
+mod answer;
 mod budget;
 mod rows;
 mod threads;
@@ -21,67 +22,11 @@ use super::segment::bit_parallel::WIDTH;
 use crate::error::{Error, Result};
 use crate::event::{Event, EventSource};
 use crate::query::{Ask, Filter, Query, Ranking};
+pub use answer::{BatchAnswer, BatchMatches, BatchOwners, BatchTopK};
 use budget::Budget;
 pub use rows::{BestMatchRows, Layout, MatchRows, Output, list_type};
 use rows::{FoundBest, Writer, WrittenBest, join};
 use threads::in_blocks;
-
-/// Matches of many events, sorted by event, then by id.
-#[derive(Default, Debug)]
-pub struct BatchMatches {
-    /// In one chunk or in several.
-    pub rows: Vec<MatchRows>,
-    pub matches: usize,
-    /// How many events are answered, counted from the first: all, unless a bound on matches was reached.
-    pub answered: usize,
-}
-
-/// The best matches of many events, sorted by event, then by rank.
-#[derive(Default, Debug)]
-pub struct BatchTopK {
-    pub rows: Vec<BestMatchRows>,
-    /// As in [`BatchMatches`].
-    pub answered: usize,
-}
-
-/// The owners that have a match, sorted by event, then by name.
-#[derive(Default, Debug)]
-pub struct BatchOwners {
-    pub events: Vec<u32>,
-    pub owners: Vec<Box<str>>,
-}
-
-/// The answers to one query about many events.
-#[derive(Debug)]
-pub enum BatchAnswer {
-    All(BatchMatches),
-    /// By event.
-    Count(Vec<u32>),
-    /// By event.
-    Exists(Vec<bool>),
-    Owners(BatchOwners),
-    Best(BatchTopK),
-}
-
-impl BatchAnswer {
-    /// How many matches are listed.
-    pub fn matches(&self) -> usize {
-        match self {
-            BatchAnswer::All(found) => found.matches,
-            BatchAnswer::Best(best) => best.rows.iter().map(|rows| rows.events.len()).sum(),
-            BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => 0,
-        }
-    }
-
-    /// How many of the events that were asked about are answered, counted from the first.
-    pub fn answered(&self, asked: usize) -> usize {
-        match self {
-            BatchAnswer::All(found) => found.answered,
-            BatchAnswer::Best(best) => best.answered,
-            BatchAnswer::Count(_) | BatchAnswer::Exists(_) | BatchAnswer::Owners(_) => asked,
-        }
-    }
-}
 
 /// How many events are matched together.
 fn width(device: Option<&DeviceMemory>) -> usize {
