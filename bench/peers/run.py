@@ -2,9 +2,10 @@
 
 Each peer comes from its package registry, at the version pinned next to this file (requirements.txt,
 java/pom.xml, a-tree/Cargo.lock), into .tools/peers, and is driven by a small program of ours (adapters/,
-java/, a-tree/). A peer gets every subscription that it can express, in its own language; Tamis gets the
-same ones, and the number of matches of every event is compared. Times are per event, one after the other;
-memory is what the process grew by, at its peak and settled (adapters/memory.py).
+java/, a-tree/). Vespa's predicate search is compiled from a clone of its repository (`--vespa`). A peer gets
+every subscription that it can express, in its own language; Tamis gets the same ones, and the number of
+matches of every event is compared. Times are per event, one after the other; memory is what the process grew
+by, at its peak and settled (adapters/memory.py).
 """
 
 import argparse
@@ -42,7 +43,6 @@ WORKLOADS: dict[str, Callable[[int, int], Workload]] = {
 NOT_MEASURED = {
     "quamina.net/go/quamina/v2": "no adapter yet: the registry at hand did not serve its module",
     "github.com/echoface/be_indexer": "no adapter yet: the registry at hand did not serve its module",
-    "com.yahoo.vespa:predicate-search": "no adapter yet: the registry at hand did not serve its jar",
 }
 
 
@@ -123,7 +123,31 @@ def from_maven(program: str) -> Callable[[], list[str]]:
     return prepare
 
 
+def from_vespa(clone: Path) -> list[str]:
+    """Vespa's predicate search, compiled from a clone of its repository: no registry has a current jar."""
+    if not (clone / "predicate-search").is_dir():
+        raise MissingError(f"{clone} is no clone of Vespa's repository, name one by --vespa")
+    if not shutil.which("javac"):
+        raise MissingError("there is no `javac`")
+    java, target = HERE / "java", TOOLS / "vespa"
+    jars, classes, generated = target / "lib", target / "classes", target / "generated"
+    copy = ("dependency:copy-dependencies", f"-DoutputDirectory={jars}")
+    fetch("mvn", "-q", "-B", "-f", str(java / "vespa" / "pom.xml"), *copy)
+    grammar = next(clone.glob("predicate-search-core/src/main/antlr3/**/Predicate.g"))
+    package = generated / "com" / "yahoo" / "document" / "predicate" / "parser"
+    fetch("java", "-cp", f"{jars}/*", "org.antlr.Tool", "-fo", str(package), str(grammar))
+    modules = ("predicate-search", "predicate-search-core", "annotations", "vespajlib", "yolean")
+    sources = [str(generated), *(str(clone / module / "src" / "main" / "java") for module in modules)]
+    programs = [str(java / "Driver.java"), str(java / "vespa" / "VespaPredicates.java")]
+    paths = ("-cp", f"{jars}/*", "-sourcepath", os.pathsep.join(sources), "-d", str(classes))
+    fetch("javac", "-nowarn", "-proc:none", *paths, *programs)
+    return ["java", "-Xmx12g", "-cp", f"{classes}:{jars}/*", "VespaPredicates"]
+
+
 TAMIS = Peer("tamis", tamis.__version__, "text", ours("tamis_peer.py"))
+VESPA = Peer(
+    "Vespa predicate-search", "of the clone", "nested", lambda: from_vespa(TOOLS / "vespa" / "clone")
+)
 PEERS = [
     TAMIS,
     Peer("tamis, in one batch", tamis.__version__, "text", ours("tamis_batch.py")),
@@ -140,6 +164,7 @@ PEERS = [
         "more than 64 conjunctions; several predicates on one attribute, but for a range",
     ),
     Peer("lucene-monitor", "9.11.1", "nested", from_maven("LuceneMonitor")),
+    VESPA,
     Peer("DuckDB", "of the environment", "sql", ours("duckdb_peer.py")),
     Peer("Spark SQL", "of the environment", "sql", ours("spark_peer.py")),
 ]
@@ -245,7 +270,8 @@ def bench(options: argparse.Namespace) -> list[dict[str, Any]]:
     commands: dict[str, list[str]] = {}
     for peer in peers:
         try:
-            commands[peer.name] = peer.prepare()
+            clone = options.vespa if peer is VESPA else None
+            commands[peer.name] = from_vespa(clone) if clone else peer.prepare()
         except MissingError as error:
             console.print(f"skipped: {peer.name} ({error})", highlight=False, soft_wrap=True)
     for name, why in NOT_MEASURED.items():
@@ -348,6 +374,9 @@ def main() -> None:
     parser.add_argument("--scale", default="10K,100K,1M", help="numbers of subscriptions")
     parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument("--peers", nargs="+", choices=[peer.name for peer in PEERS], help="default: all")
+    parser.add_argument(
+        "--vespa", type=Path, help="a clone of Vespa's repository (default: .tools/peers/vespa/clone)"
+    )
     parser.add_argument("--seconds", type=float, default=10.0, help="of matching for each figure")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a peer to build and match")
     parser.add_argument("--seed", type=int, default=1)
