@@ -56,6 +56,11 @@ export JAVA_HOME := $(CURDIR)/.tools/java
 # One interpreter for maturin, cargo test and clippy: PyO3 is compiled again whenever this changes.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
+# Python keeps bytecode here, also where the environment tells it to keep none: each process then starts in half the time, and
+# the tests start hundreds, most of them workers of Spark.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
+export PYTHONDONTWRITEBYTECODE :=
+
 # The crates that have tests. tamis-py has none, but with it, and with the feature below, cargo resolves the same features
 # for the tests as for the kernel of profile `tests`, and compiles what they share once.
 TESTED := -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu -p tamis-py

@@ -15,13 +15,16 @@ from servers import bucket, nats, nats_program, object_store  # noqa: F401 - fix
 # Unless the Makefile has said otherwise: the Java that it found or installed.
 JAVA_HOME = Path(__file__).parent.parent / ".tools" / "java"
 
-# Java's optimising compiler would take more time from short tests than it saves.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Optimising Java, and verifying Spark's own classes, would take more time from short tests than it saves.
+os.environ.setdefault(
+    "JAVA_TOOL_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+)
 
 # "quick" is the same on every run, so that a change is judged by what it changed; "thorough" is not.
 quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile(
-    "quick", deadline=None, derandomize=True, max_examples=100, suppress_health_check=quiet
+    "quick", deadline=None, derandomize=True, max_examples=60, suppress_health_check=quiet
 )
 settings.register_profile("thorough", deadline=None, max_examples=5000, suppress_health_check=quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -41,9 +41,9 @@ def test_flink_finds_the_same_number(spark: Any) -> None:
 
 @pytest.mark.parametrize("name", [name for name in RIVALS if not name.startswith(("zen", "json-logic"))])
 def test_rivals_find_the_same(spark: Any, name: str) -> None:
-    workload = Equality(count=300, seed=3)
+    workload = Equality(count=200, seed=3)
     table = workload.subscriptions_table()
-    events = generate_events(spark, workload, 2000)
+    events = generate_events(spark, workload, 1000)
     found = RIVALS[name](events, table)
     theirs = {(row[0], row[1]) for row in found.collect()}
     ours = tamis.spark.match(events, spark.createDataFrame(table)).collect()
