@@ -110,7 +110,7 @@ class Version:
     bound: bool = False
     """Whether any subscription is bound to a source."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """Why the plan was chosen, and sizes; for reports only."""
+    """Why the plan was chosen, and sizes, for reports; and which build wrote the shards (see `publish`)."""
 
     @property
     def size(self) -> int:
@@ -254,11 +254,30 @@ def create_version(directory: Directory, version: Version) -> bool:
     return True
 
 
-def publish(directory: Directory, version: Version) -> Version:
-    """Write a version with shards of its own, under the first number that is free from its own on."""
+def publish(directory: Directory, version: Version, again: bool = False) -> Version:
+    """Write a version with shards of its own, under the first number that is free from its own on.
+
+    A build is published once: its note `build` tells it from all others. Where a task may have published it
+    before (`again`), all versions are searched for it; otherwise a second one would undo later changes.
+    """
+    for number in version_numbers(directory) if again else ():
+        if (published := _published(directory, version, number)) is not None:
+            return published
     number = max(version.number, (latest_number(directory) or 0) + 1)
     while True:
         numbered = replace(version, number=number, base=number)
         if create_version(directory, numbered):
             return numbered
+        if (published := _published(directory, version, number)) is not None:
+            return published
         number += 1
+
+
+def _published(directory: Directory, version: Version, number: int) -> Version | None:
+    """The version of that number, if it is the same build."""
+    try:
+        found = read_version(directory, number)
+    except SnapshotError:  # removed in the meantime
+        return None
+    same = found.base == found.number and found.notes.get("build") == version.notes.get("build", "")
+    return found if same else None

@@ -1,9 +1,11 @@
 """From a DataFrame of subscriptions to a published version, with the plan that fits."""
 
 import os
+import uuid
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark import TaskContext
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
@@ -218,7 +220,7 @@ def _version(laid_out: LaidOut, plan: Plan, ids: str, schema: dict[str, Any] | N
         attributes=all_attributes(files),
         subscriptions=sum(part.file.subscriptions for part in files),
         payloads=any(part.payloads for part in files),
-        notes={"reason": plan.reason, "schema": schema, **laid_out.notes},
+        notes={"reason": plan.reason, "schema": schema, "build": uuid.uuid4().hex, **laid_out.notes},
     )
 
 
@@ -227,8 +229,9 @@ def publish_on_executor(spark: "SparkSession", url: str, version: Version) -> Ve
     content = version.to_json()
 
     def work() -> int:
-        directory = open_directory(url)
-        return publish(directory, with_sequences(directory, Version.from_json(content))).number
+        directory, task = open_directory(url), TaskContext.get()
+        version = with_sequences(directory, Version.from_json(content))
+        return publish(directory, version, again=task is None or task.attemptNumber() > 0).number
 
     return replace(version, number=on_executor(spark, work))
 
