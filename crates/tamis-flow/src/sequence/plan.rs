@@ -16,7 +16,7 @@ use super::machine::{Found, Machine, Partial, Row};
 use super::taken::{Holders, Records};
 use super::tree::{Changed, Tree};
 use crate::by_key::ByKey;
-use crate::key::{Key, key_of};
+use crate::key::{ByValue, Key, key_of};
 use crate::selection::{SelectionId, Selections};
 use crate::slots::Slots;
 use crate::text::SequenceText;
@@ -76,7 +76,7 @@ pub(super) struct Keyed {
     text: Arc<str>,
     pub terms: Vec<Term>,
     trees: usize,
-    pub begun: FxHashMap<Key, Vec<Concerned>>,
+    pub begun: ByValue<Key, Vec<Concerned>>,
 }
 
 pub(super) struct Sequence {
@@ -132,7 +132,7 @@ impl SequencePlan {
         let known = self.keyed.iter().find(|(_, keyed)| keyed.text == by).map(|(number, _)| number);
         let by = known.unwrap_or_else(|| {
             let terms = written.by.clone();
-            self.keyed.insert(Keyed { text: by, terms, trees: 0, begun: FxHashMap::default() })
+            self.keyed.insert(Keyed { text: by, terms, trees: 0, begun: ByValue::default() })
         });
         self.keyed[by].trees += 1;
         let grown = Grown { identity: identity.clone(), by, tree: Tree::new(written), machines: vec![] };

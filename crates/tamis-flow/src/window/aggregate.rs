@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use std::fmt::{self, Formatter};
 use std::num::NonZeroU64;
 
-use rustc_hash::FxHashMap;
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::term::Term;
 
 use super::deviation::Moments;
 use super::exact_sum::ExactSum;
 use super::rows_of_key::Rows;
-use crate::key::normal;
+use crate::key::{ByValue, normal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Aggregate {
@@ -83,7 +82,7 @@ enum State {
     /// Nothing but the numbers of the rows.
     Nothing,
     Present(u64),
-    Distinct(Box<FxHashMap<Value, u32>>),
+    Distinct(Box<ByValue<Value, u32>>),
     Sum(Box<Sum>),
     Moments(Box<Moments>),
     /// The numbers of rows that are, or will be, the extreme one.
