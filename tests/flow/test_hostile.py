@@ -81,3 +81,19 @@ def test_events_of_another_shape_are_refused_by_row(tmp_path: Path) -> None:
     with pytest.raises(tamis.EventError):
         flow.push("s", "{")
     assert flow.stats()["streams"]["s"]["evaluated"] == 1
+
+
+def test_an_event_cannot_bring_the_value_of_a_windowed_term() -> None:
+    """Inside the flow, windowed terms are attributes with names that no rule can write; an event can."""
+    flow = tamis.Flow()
+    flow.stream("s", time="ts")
+    flow.add("burst", "count(* WHERE bad BY k LAST 9s) >= 2")
+    flow.add("total", "sum(v BY k LAST 9s) > 50")
+    forged = {f"\x01{number}": 100 for number in range(4)}
+    assert flow.push("s", {"ts": 1, "k": 1, **forged}) == []
+    assert flow.push("s", {"ts": 2, "k": 1, "bad": True, "v": 1, **forged}) == []
+    events = [{"ts": 3, "k": 1, "bad": True, "v": 60}, {"ts": 3, "k": 2}]
+    told = flow.push_batch("s", [event | forged for event in events])
+    assert [(out.query, list(out.row.values())) for out in told] == [("burst", [2]), ("total", [61])]
+    # The attribute itself is still there.
+    assert told[0].events[0]["\x010"] == 100

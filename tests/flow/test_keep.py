@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tamis
+from flow.flows import sometimes_reopened
 from flow.test_sequences import random_sequence
 from flow.windows import events, rule
 
@@ -44,14 +45,7 @@ def test_a_flow_goes_on_as_if_it_had_never_stopped(seed: int, way: str, tmp_path
             for flow in (steady, stopping):
                 flow.remove(name)
         assert plain(stopping.push("s", event)) == plain(steady.push("s", event))
-        if random_.random() < 0.15:
-            if way == "save":
-                stopping.save(path)
-                stopping = tamis.Flow.open(path)
-            else:
-                stopping.checkpoint(path)
-                if random_.random() < 0.5:
-                    stopping = tamis.Flow.open(path)
+        stopping = sometimes_reopened(stopping, random_, way, path)
     assert plain(stopping.advance(to=10**6)) == plain(steady.advance(to=10**6))
     before, after = steady.stats(), stopping.stats()
     assert before["streams"]["s"]["evaluated"] == after["streams"]["s"]["evaluated"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tamis
+from flow.flows import sometimes_reopened
 from flow.test_keep import plain
 from flow.test_sequences import random_sequence
 from flow.windows import events, rule
@@ -186,14 +187,7 @@ def test_with_tiny_limits_a_flow_that_is_opened_again_decides_the_same(
             ]
         outcomes.append(push(steady, event))
         assert push(stopping, event) == outcomes[-1]
-        if random_.random() < 0.15:
-            if way == "save":
-                stopping.save(path)
-                stopping = tamis.Flow.open(path)
-            else:
-                stopping.checkpoint(path)
-                if random_.random() < 0.5:
-                    stopping = tamis.Flow.open(path)
+        stopping = sometimes_reopened(stopping, random_, way, path)
     assert plain(stopping.advance(to=10**6)) == plain(steady.advance(to=10**6))
     before, after = steady.stats(), stopping.stats()
     for name in ("refused", "shed_rows", "waiting"):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tamis
+from flow.flows import flow_of
 from flow.test_joins import random_query
 from flow.test_keep import plain
 from flow.test_sequences import random_sequence
@@ -161,14 +162,14 @@ def as_arrow(flow: tamis.Flow, steps: list[Step], path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("limit", [(None, "refuse"), (4000, "refuse"), (4000, "shed")])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
 def test_the_output_is_the_same_however_a_history_is_taken_in(
     seed: int, limit: tuple[int | None, Any], tmp_path: Path
 ) -> None:
     def empty() -> tamis.Flow:
         return tamis.Flow(limit=limit[0], on_limit=limit[1])
 
-    random_ = random.Random(seed)
+    random_ = random.Random(f"{seed} {limit}")
     steps = history(random_, 70, KEYS)
     expected = one_by_one(empty(), steps, tmp_path)
     for way in (saved_after_every_step, checkpoint_after_every_step, in_batches):
@@ -196,12 +197,12 @@ def test_keys_are_equal_as_values_are() -> None:
     for one in KEYS:
         for other in KEYS:
             is_same = kind(one) == kind(other)
-            flow = tamis.Flow()
-            flow.stream("s", time="ts")
-            flow.add("partition", "count(* BY k LAST 9s) >= 2")
-            flow.add("distinct", "count(DISTINCT k LAST 9s) = 1 AND count(k LAST 9s) = 2")
-            flow.add("sequence", "SEQUENCE (n = 1) THEN (n = 2) WITHIN 9s BY k")
-            flow.add("join", "SELECT x.n FROM s ROWS 2 AS x JOIN s ROWS 1 AS y ON x.k = y.k WHERE x.n < y.n")
+            flow = flow_of(
+                partition="count(* BY k LAST 9s) >= 2",
+                distinct="count(DISTINCT k LAST 9s) = 1 AND count(k LAST 9s) = 2",
+                sequence="SEQUENCE (n = 1) THEN (n = 2) WITHIN 9s BY k",
+                join="SELECT x.n FROM s ROWS 2 AS x JOIN s ROWS 1 AS y ON x.k = y.k WHERE x.n < y.n",
+            )
             flow.push("s", {"ts": 1, "n": 1, "k": one})
             found = {out.query for out in flow.push("s", {"ts": 2, "n": 2, "k": other}) if out.kind == "+"}
             expected = {"partition"} if is_same else set()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tamis
+from flow.flows import flow_of
 from flow.sequences import Sequence, matches
 from flow.test_sequences import Written, random_rows, random_steps, whole_sequence
 
@@ -101,12 +102,12 @@ def test_the_state_of_shared_steps_does_not_grow_with_the_number_of_sequences() 
 
 
 def test_the_plan_draws_shared_steps_once() -> None:
-    flow = tamis.Flow()
-    flow.stream("s", time="ts")
-    flow.add("one", "SEQUENCE (a = 1) THEN (b = 1) THEN (c = 1) WITHIN 1m BY k")
-    flow.add("two", "SEQUENCE (a = 1) THEN (b = 1) THEN (c = 2) WITHIN 1m BY k")
-    flow.add("three", "SEQUENCE (a = 1) THEN (b = 2) WITHIN 1m BY k AFTER MATCH SKIP TO NEXT ROW")
-    flow.add("other", "SEQUENCE (a = 1) THEN (b = 2) WITHIN 2m BY k")
+    flow = flow_of(
+        one="SEQUENCE (a = 1) THEN (b = 1) THEN (c = 1) WITHIN 1m BY k",
+        two="SEQUENCE (a = 1) THEN (b = 1) THEN (c = 2) WITHIN 1m BY k",
+        three="SEQUENCE (a = 1) THEN (b = 2) WITHIN 1m BY k AFTER MATCH SKIP TO NEXT ROW",
+        other="SEQUENCE (a = 1) THEN (b = 2) WITHIN 2m BY k",
+    )
     flow.push("s", {"ts": 1, "a": 1, "k": 1})
     nodes = flow.plan().nodes.values()
     shared = {node.label: node.queries for node in nodes if node.kind == "steps"}

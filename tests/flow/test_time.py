@@ -8,6 +8,9 @@ import pytest
 
 import tamis
 
+FIRST = -62_135_596_800
+"""The year 1."""
+
 
 @dataclass
 class Stream:
@@ -27,13 +30,12 @@ class Clock:
     waiting: list[tuple[int, int, str]] = field(default_factory=list)
 
     def watermark(self, stream: Stream) -> int | None:
-        known = [] if self.floor is None else [self.floor]
-        if stream.latest is not None:
-            known.append(stream.latest - stream.lateness)
+        come = [] if stream.latest is None else [stream.latest]
         latest = [other.latest for other in self.streams.values() if other.latest is not None]
         if stream.idle is not None and latest:
-            known.append(max(latest) - stream.idle)
-        return max(known, default=None)
+            come.append(max(latest) - stream.idle)
+        known = [] if self.floor is None else [self.floor]
+        return max([*known, *(max(time - stream.lateness, FIRST) for time in come)], default=None)
 
     def push(self, name: str, time: int, number: int) -> None:
         stream = self.streams[name]
@@ -69,7 +71,7 @@ def test_each_event_is_evaluated_in_its_turn_or_late(seed: int) -> None:
         lateness, idle = random_.choice([0, 0, 3, 10**9]), random_.choice([None, None, 0, 5, 10**9])
         clock.streams[name] = Stream(lateness, idle)
         flow.stream(name, time="ts", lateness=lateness, idle=idle)
-    now = random_.choice([0, -62_135_596_800, 253_402_300_000])
+    now = random_.choice([0, FIRST, 253_402_300_000])
     added: list[str] = []
     for number in range(60):
         action = random_.random()
@@ -85,19 +87,20 @@ def test_each_event_is_evaluated_in_its_turn_or_late(seed: int) -> None:
             flow.remove(f"{name} {added.count(name) + 1}")
             clock.streams[name].readers -= 1
         elif action < 0.28:
-            to = max(now + random_.randint(-20, 10), -62_135_596_800)
+            to = max(now + random_.randint(-20, 10), FIRST)
             clock.advance(to)
             told = flow.advance(to=to)
         else:
             now += random_.choice([0, 0, 1, 4])
             name = random_.choice("aabc")
-            time = max(now - random_.choice([0, 0, 1, 3, 9]), -62_135_596_800)
+            time = max(now - random_.choice([0, 0, 1, 3, 9]), FIRST)
             clock.push(name, time, number)
             told = flow.push(name, {"ts": time, "number": number})
         # A removed query may let the clock go on: what that evaluates is told with the next event or advance.
         if told is not None:
             found = [out.events[0]["number"] for out in told]
             assert list(dict.fromkeys(found)) == clock.evaluated()
+        assert flow.clock is None or flow.clock.timestamp() >= FIRST
     for name, stream in clock.streams.items():
         assert [event["number"] for event in flow.late(name)] == stream.late
 
@@ -115,6 +118,15 @@ def test_a_moment_or_a_length_of_time_that_is_none_is_refused(value: Any) -> Non
             flow.stream("t", time="ts", lateness=value)
         with pytest.raises(tamis.ArgumentError):
             flow.stream("t", time="ts", idle=value)
+
+
+def test_idle_takes_nothing_from_the_lateness_of_a_stream_that_is_not_silent() -> None:
+    flow = tamis.Flow()
+    flow.stream("s", time="ts", lateness=10, idle=2)
+    flow.add("q", "count(* LAST 1h) = 2")
+    flow.push_batch("s", [{"ts": 100}, {"ts": 95}])
+    assert flow.late("s") == []
+    assert [out.events[0]["ts"] for out in flow.advance(to=100)] == [100]
 
 
 def test_a_clock_goes_forward_only() -> None:

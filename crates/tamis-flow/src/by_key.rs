@@ -5,6 +5,8 @@
 //! slots   number → (owner, key, thing)           each key once
 //! ```
 
+use std::hash::RandomState;
+
 use hashbrown::HashTable;
 
 use crate::key::Key;
@@ -13,6 +15,7 @@ use crate::slots::Slots;
 pub(crate) struct ByKey<T> {
     table: HashTable<u32>,
     slots: Slots<Kept<T>>,
+    secret: RandomState,
 }
 
 struct Kept<T> {
@@ -23,7 +26,7 @@ struct Kept<T> {
 
 impl<T> Default for ByKey<T> {
     fn default() -> Self {
-        Self { table: HashTable::new(), slots: Slots::default() }
+        Self { table: HashTable::new(), slots: Slots::default(), secret: RandomState::new() }
     }
 }
 
@@ -33,24 +36,25 @@ impl<T> ByKey<T> {
             let kept = &self.slots[*number];
             kept.owner == owner && kept.key == *key
         };
-        self.table.find(key.hash_of(owner), is_it).copied()
+        self.table.find(key.hash_of(owner, &self.secret), is_it).copied()
     }
 
     /// Adds what is not there yet.
     pub fn insert(&mut self, owner: u32, key: Key, thing: T) -> u32 {
-        let hash = key.hash_of(owner);
+        let hash = key.hash_of(owner, &self.secret);
         let number = self.slots.insert(Kept { owner, key, thing });
-        let slots = &self.slots;
-        self.table.insert_unique(hash, number, |other| {
+        let Self { table, slots, secret } = self;
+        table.insert_unique(hash, number, |other| {
             let kept = &slots[*other];
-            kept.key.hash_of(kept.owner)
+            kept.key.hash_of(kept.owner, secret)
         });
         number
     }
 
     pub fn remove(&mut self, number: u32) -> Option<(Key, T)> {
         let Kept { owner, key, thing } = self.slots.remove(number)?;
-        if let Ok(found) = self.table.find_entry(key.hash_of(owner), |other| *other == number) {
+        let hash = key.hash_of(owner, &self.secret);
+        if let Ok(found) = self.table.find_entry(hash, |other| *other == number) {
             found.remove();
         }
         Some((key, thing))
@@ -124,5 +128,18 @@ mod tests {
         let again = kept.insert(0, key(0), 7);
         assert!(again < kept.bound() && kept.bound() == 1_000);
         assert_eq!(kept.find(0, &key(0)), Some(again));
+    }
+
+    #[test]
+    fn keys_that_collide_without_a_secret_are_spread() {
+        // The multiplier of FxHash, and its inverse: multiples of that differ in their lowest bits only.
+        let multiplier: u64 = 0xf135_7aea_2e62_a9c5;
+        let inverse = (0..6).fold(1u64, |x, _| x.wrapping_mul(2u64.wrapping_sub(multiplier.wrapping_mul(x))));
+        assert_eq!(multiplier.wrapping_mul(inverse), 1);
+        let secret = RandomState::new();
+        let place =
+            |at: u64| Key::One(Value::Int(inverse.wrapping_mul(at) as i64)).hash_of(0, &secret) % 1024;
+        let places: std::collections::BTreeSet<u64> = (0..1024).map(place).collect();
+        assert!(places.len() > 500, "{}", places.len());
     }
 }

@@ -1,9 +1,9 @@
 //! Keys of partitions and joins: values that are equal when the language says so.
 
-use std::hash::{Hash, Hasher};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::ops::Deref;
 
-use rustc_hash::FxHasher;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
@@ -51,10 +51,14 @@ impl Hash for Key {
     }
 }
 
+/// A table by values of events. Whoever sends events chooses these: hashed with a secret, nobody can choose values that
+/// collide. Nothing depends on the order of such a table.
+pub(crate) type ByValue<K, V> = HashMap<K, V, RandomState>;
+
 impl Key {
     /// For a table of keys under numbers: those of one owner, such as a tree of sequences.
-    pub fn hash_of(&self, owner: u32) -> u64 {
-        let mut hasher = FxHasher::default();
+    pub fn hash_of(&self, owner: u32, secret: &RandomState) -> u64 {
+        let mut hasher = secret.build_hasher();
         hasher.write_u32(owner);
         self.iter().for_each(|value| value.hash(&mut hasher));
         hasher.finish()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tamis_core::Result;
 use tamis_core::engine::{Answer, Id, IdRef, Index, Location, Subscription, Workspace};
-use tamis_core::event::{Event, NameResolver, Record, TermId, Terms, Value, ValueRef};
+use tamis_core::event::{Event, NameResolver, Names, Record, TermId, Terms, Value, ValueRef};
 use tamis_core::expr::Expr;
 use tamis_core::query::Query;
 
@@ -23,6 +23,7 @@ pub(crate) struct Matcher {
     space: Workspace,
     resolver: NameResolver,
     windowed_terms: WindowedTerms,
+    reserved: ReservedNames,
     /// Without values: memory for those of the next one.
     event: Event<'static>,
 }
@@ -36,6 +37,7 @@ impl Default for Matcher {
             space: Workspace::default(),
             resolver: NameResolver::default(),
             windowed_terms: WindowedTerms::default(),
+            reserved: ReservedNames::default(),
             event: Event::default(),
         }
     }
@@ -68,6 +70,9 @@ impl Matcher {
         let terms = at_time.as_ref().unwrap_or(reader.terms());
         let mut event = std::mem::take(&mut self.event).recycled();
         self.resolver.resolve(record, terms, &mut event);
+        if self.reserved.are_in(record) {
+            event.values.retain(|(term, _)| !terms.name(*term).starts_with(WINDOW_PREFIX));
+        }
         for (id, value) in windowed {
             if let Some(term) = self.windowed_terms.get(*id, terms) {
                 event.values.push((term, value.as_ref()));
@@ -117,6 +122,24 @@ fn note<'r>(answer: Answer, id_of: impl Fn(Location) -> IdRef<'r>, found: &mut V
 /// The attribute that stands for an aggregate in the expressions of rules.
 pub(crate) fn windowed_attribute(id: AggregateId) -> String {
     format!("{WINDOW_PREFIX}{id}")
+}
+
+/// Whether a record brings an attribute with the name of an aggregate, whose value nobody but the flow may say. Records
+/// of a stream share their names, so that most are not looked at.
+#[derive(Default)]
+struct ReservedNames {
+    seen: Names,
+    are_there: bool,
+}
+
+impl ReservedNames {
+    fn are_in(&mut self, record: &Record) -> bool {
+        if !Arc::ptr_eq(&self.seen, record.names()) {
+            self.seen = record.names().clone();
+            self.are_there = self.seen.iter().any(|name| name.starts_with(WINDOW_PREFIX));
+        }
+        self.are_there
+    }
 }
 
 /// The terms of aggregates in an index, remembered from event to event.

@@ -60,7 +60,7 @@ pub struct StreamOptions {
     pub unit: TimeUnit,
     /// By how many microseconds an event may be older than the latest one.
     pub lateness: i64,
-    /// How many microseconds behind the latest event of the flow a silent stream is taken to be, at most.
+    /// How many microseconds behind the latest event of the flow a silent stream is taken to have come, at most.
     pub idle: Option<i64>,
     pub schema: Option<Schema>,
 }
@@ -148,11 +148,13 @@ impl Progress {
             .ok_or_else(|| unusable(format!("`{attribute}` cannot serve")))
     }
 
-    /// No earlier event is evaluated any more. `latest_of_all` is the greatest time of all streams.
+    /// No earlier event is evaluated any more. `latest_of_all` is the greatest time of all streams. A silent stream is taken
+    /// to have come almost as far; its events may be late by as much as ever.
     pub fn watermark(&self, latest_of_all: Option<i64>) -> Option<i64> {
-        let own = self.latest.map(|latest| latest.saturating_sub(self.options.lateness));
         let idle = self.options.idle.and_then(|idle| Some(latest_of_all?.saturating_sub(idle)));
-        own.max(idle).max(self.floor)
+        let come = self.latest.max(idle);
+        let reached = come.map(|come| come.saturating_sub(self.options.lateness).max(FIRST_TIME));
+        reached.max(self.floor)
     }
 
     pub fn keep_late(&mut self, record: Arc<Record>) {

@@ -47,8 +47,9 @@ class Flow:
         `time` names the attribute with the time of an event; without it, events have the time of their
         arrival. `unit` is what a number in it means. Events may be older than the latest one by `lateness`:
         they are put in order, and evaluated once that time has passed. With `idle`, a silent stream holds
-        up the others by at most that much. Lengths of time are seconds, a `timedelta`, or text such as `"10
-        MINUTES"`. With a `schema`, as that of an `Index`, queries that name other attributes are refused.
+        up the others by at most that much and its lateness. Lengths of time are seconds, a `timedelta`, or
+        text such as `"10 MINUTES"`. With a `schema`, as that of an `Index`, queries that name other
+        attributes are refused.
 
         >>> flow = Flow()
         >>> flow.stream("logins", time="ts", lateness="5s", schema={"ts": "timestamp", "user": "string"})

@@ -13,6 +13,7 @@ use super::definition::{Definition, Equality, attributes_of};
 use super::query::JoinQuery;
 use super::window_rows::{Row, WindowRows};
 use crate::flow::Kind;
+use crate::key::ByValue;
 use crate::selection::Matcher;
 use crate::slots::Slots;
 use crate::text::SelectText;
@@ -89,7 +90,7 @@ impl JoinPlan {
             return Err(error);
         }
         let names = definition.columns.iter().map(|(name, _)| name.as_str().into()).collect();
-        let distinct = written.distinct.then(FxHashMap::default);
+        let distinct = written.distinct.then(ByValue::default);
         held.need(&definition);
         held.queries.insert(query, JoinQuery { birth, definition, names, distinct, bytes: 0 });
         self.join_of_query.insert(query, join);

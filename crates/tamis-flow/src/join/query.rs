@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use tamis_core::event::Value;
 use tamis_core::term::Term;
 
 use super::definition::{Definition, source_and_name};
 use super::window_rows::Row;
 use crate::flow::Kind;
-use crate::key::{heap_bytes, normal, value_of};
+use crate::key::{ByValue, heap_bytes, normal, value_of};
 
 pub(super) struct JoinQuery {
     /// It sees rows with greater numbers.
@@ -17,7 +16,7 @@ pub(super) struct JoinQuery {
     pub definition: Definition,
     pub names: Vec<Arc<str>>,
     /// How often each row of the answer occurs, for DISTINCT.
-    pub distinct: Option<FxHashMap<Box<[Value]>, u32>>,
+    pub distinct: Option<ByValue<Box<[Value]>, u32>>,
     pub bytes: usize,
 }
 

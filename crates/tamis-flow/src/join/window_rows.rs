@@ -3,11 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
-use crate::key::{heap_bytes, join_value, record_bytes, value_of};
+use crate::key::{ByValue, heap_bytes, join_value, record_bytes, value_of};
 use crate::window::Frame;
 
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ pub(crate) struct WindowRows {
 struct TermIndex {
     term: Term,
     uses: usize,
-    rows: FxHashMap<Value, VecDeque<Row>>,
+    rows: ByValue<Value, VecDeque<Row>>,
 }
 
 impl WindowRows {
@@ -54,7 +53,7 @@ impl WindowRows {
             index.uses += 1;
             return;
         }
-        let mut index = TermIndex { term: term.clone(), uses: 1, rows: FxHashMap::default() };
+        let mut index = TermIndex { term: term.clone(), uses: 1, rows: ByValue::default() };
         for row in &self.rows {
             index.add(row);
             self.bytes += index.bytes_of(row);

@@ -2,9 +2,11 @@
 //!
 //! `tree` has the steps of sequences that begin alike, `condition` what a step asks of a row; `machine` the partial matches
 //! of one key, in the order of preference, and `taken` the rows they took; `plan` the sequences of a stream, and which of
-//! them an event concerns; `keep` writes and reads them.
+//! them an event concerns; `held` the keys, and for how long; `inspection` says what there is; `keep` writes and reads it.
 
 mod condition;
+mod held;
+mod inspection;
 mod keep;
 mod machine;
 mod plan;

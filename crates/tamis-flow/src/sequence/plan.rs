@@ -2,7 +2,7 @@
 //! true for it, and those that must see every row of a key where they have begun.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -11,11 +11,12 @@ use tamis_core::Result;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
+use super::held::Held;
 use super::machine::{Found, Machine, Partial, Row};
 use super::taken::{Holders, Records};
-use super::tree::{Changed, NodeId, Tree};
+use super::tree::{Changed, Tree};
 use crate::by_key::ByKey;
-use crate::key::{Key, key_bytes, key_of};
+use crate::key::{ByValue, Key, key_of};
 use crate::selection::{SelectionId, Selections};
 use crate::slots::Slots;
 use crate::text::SequenceText;
@@ -43,15 +44,15 @@ pub(crate) struct SequencePlan {
     by_selection: Vec<SmallVec<[Concerned; 2]>>,
     /// Trees with a condition that no index can decide.
     always: Vec<Concerned>,
-    keyed: Slots<Keyed>,
+    pub(super) keyed: Slots<Keyed>,
     /// The partial matches of each tree and key.
     pub(super) machines: ByKey<Held>,
     /// When somebody has to look at a key: (time, since when the key is there, its number).
-    looks: BinaryHeap<Reverse<(i64, u64, u32)>>,
-    next_number: u64,
+    pub(super) looks: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    pub(super) next_number: u64,
     /// The clock. What came to its end before it may still be held, until somebody looks at its key.
-    now: Option<i64>,
-    bytes: usize,
+    pub(super) now: Option<i64>,
+    pub(super) bytes: usize,
     pub(super) records: Records,
     pub shed_keys: u64,
     room: Room,
@@ -59,7 +60,7 @@ pub(crate) struct SequencePlan {
 
 /// A tree that a row may concern, with the number of its BY: the key is looked for before anybody looks at the tree, so
 /// that nothing waits for both.
-type Concerned = (TreeId, u32);
+pub(super) type Concerned = (TreeId, u32);
 
 /// Memory that is used again from event to event.
 #[derive(Default)]
@@ -71,68 +72,28 @@ struct Room {
 }
 
 /// What BY says, and which strict trees have begun at a key, and so must see its every row.
-struct Keyed {
+pub(super) struct Keyed {
     text: Arc<str>,
-    terms: Vec<Term>,
+    pub terms: Vec<Term>,
     trees: usize,
-    begun: FxHashMap<Key, Vec<Concerned>>,
+    pub begun: ByValue<Key, Vec<Concerned>>,
 }
 
 pub(super) struct Sequence {
-    text: String,
+    pub text: String,
     epoch: u64,
-    uses: usize,
+    pub uses: usize,
     pub tree: TreeId,
 }
 
 /// A tree and where its partial matches are.
 pub(super) struct Grown {
-    identity: String,
+    pub identity: String,
     /// The number of its BY.
-    by: u32,
+    pub by: u32,
     pub tree: Tree,
     /// Numbers of keys.
     pub machines: Vec<u32>,
-}
-
-pub(super) struct Held {
-    pub machine: Machine,
-    tree: TreeId,
-    /// Its place among those of the tree.
-    place: u32,
-    /// Keys are numbered as they come.
-    pub number: u64,
-    /// When somebody will look at it.
-    queued: Option<i64>,
-    bytes: usize,
-}
-
-/// What is held for a sequence, shared or not.
-pub(crate) struct SequenceDescription<'p> {
-    pub text: &'p str,
-    pub by: &'p [Term],
-    pub uses: usize,
-    pub keys: usize,
-    pub partial_matches: usize,
-    /// Its share.
-    pub bytes: usize,
-    /// How many sequences share each of its steps.
-    pub shared_by: Vec<usize>,
-    /// The last node that it shares with others.
-    pub after: Option<(TreeId, NodeId)>,
-}
-
-/// Steps that several sequences share.
-pub(crate) struct PrefixDescription {
-    pub tree: TreeId,
-    pub node: NodeId,
-    /// The shared node before it.
-    pub after: Option<NodeId>,
-    pub text: String,
-    pub sequences: Vec<SequenceId>,
-    pub partial_matches: usize,
-    /// Of the partial matches alone, without the rows they took.
-    pub bytes: usize,
 }
 
 impl SequencePlan {
@@ -171,7 +132,7 @@ impl SequencePlan {
         let known = self.keyed.iter().find(|(_, keyed)| keyed.text == by).map(|(number, _)| number);
         let by = known.unwrap_or_else(|| {
             let terms = written.by.clone();
-            self.keyed.insert(Keyed { text: by, terms, trees: 0, begun: FxHashMap::default() })
+            self.keyed.insert(Keyed { text: by, terms, trees: 0, begun: ByValue::default() })
         });
         self.keyed[by].trees += 1;
         let grown = Grown { identity: identity.clone(), by, tree: Tree::new(written), machines: vec![] };
@@ -345,15 +306,6 @@ impl SequencePlan {
         told
     }
 
-    /// Drops all that came to its end before this moment, after [`expire`](Self::expire).
-    pub fn expire_all(&mut self, now: i64) {
-        for number in 0..self.machines.bound() {
-            let Some(held) = self.machines.get_mut(number) else { continue };
-            held.machine.expire(&self.trees[held.tree].tree, now, &mut self.records, &mut vec![]);
-            self.settle(number);
-        }
-    }
-
     fn told(&self, found: Found) -> Told {
         let Found { sequence, start_row, start_time, rows } = found;
         let tree = &self.trees[self.sequences[sequence].tree].tree;
@@ -370,195 +322,12 @@ impl SequencePlan {
         }
     }
 
-    pub(super) fn hold(&mut self, tree: TreeId, key: Key, machine: Machine) {
-        let grown = &mut self.trees[tree];
-        if grown.tree.strict {
-            self.keyed[grown.by].begun.entry(key.clone()).or_default().push((tree, grown.by));
-        }
-        let (place, since) = (grown.machines.len() as u32, self.next_number);
-        self.next_number += 1;
-        let held = Held { machine, tree, place, number: since, queued: None, bytes: 0 };
-        let number = self.machines.insert(tree, key, held);
-        grown.machines.push(number);
-        self.settle(number);
-    }
-
-    /// Drops what is empty, counts the bytes, and sees to it that somebody looks at the key in time.
-    fn settle(&mut self, number: u32) {
-        let key = key_bytes(self.machines.key(number));
-        let held = &mut self.machines[number];
-        let tree = &self.trees[held.tree].tree;
-        if held.machine.is_empty() {
-            self.drop_machine(number);
-            return;
-        }
-        self.bytes -= held.bytes;
-        held.bytes = held.machine.bytes() + size_of::<Held>() + size_of::<Key>() + key + 48;
-        self.bytes += held.bytes;
-        if let Some(look) = held.machine.next_look(tree)
-            && held.queued.is_none_or(|queued| look < queued)
-        {
-            held.queued = Some(look);
-            self.looks.push(Reverse((look, held.number, number)));
-            self.drop_stale_looks();
-        }
-    }
-
-    /// Looks that are no longer wanted wait in the queue: at most as many as others.
-    fn drop_stale_looks(&mut self) {
-        if self.looks.len() <= 2 * self.machines.len() + 64 {
-            return;
-        }
-        self.looks.retain(|Reverse((time, since, number))| {
-            let held = self.machines.get(*number);
-            held.is_some_and(|held| held.number == *since && held.queued == Some(*time))
-        });
-    }
-
-    fn drop_machine(&mut self, number: u32) {
-        let Some((key, held)) = self.machines.remove(number) else { return };
-        held.machine.rows.iter().flatten().for_each(|row| self.records.release(row));
-        self.bytes -= held.bytes;
-        let grown = &mut self.trees[held.tree];
-        grown.machines.swap_remove(held.place as usize);
-        if let Some(moved) = grown.machines.get(held.place as usize) {
-            self.machines[*moved].place = held.place;
-        }
-        let begun = &mut self.keyed[grown.by].begun;
-        if grown.tree.strict
-            && let Some(ids) = begun.get_mut(&key)
-        {
-            ids.retain(|(other, _)| *other != held.tree);
-            if ids.is_empty() {
-                begun.remove(&key);
-            }
-        }
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.bytes + self.records.bytes()
-    }
-
     pub fn len(&self) -> usize {
         self.sequences.len()
     }
 
-    /// Drops the keys whose partial matches began first until the bytes are at most these.
-    pub fn shed(&mut self, most: usize) {
-        if self.bytes() <= most {
-            return;
-        }
-        let starts = self.machines.iter().map(|(number, _, held)| {
-            (held.machine.partials[0].start_row, &*self.trees[held.tree].identity, number)
-        });
-        let mut held: Vec<(u64, &str, u32)> = starts.collect();
-        // By what they are before their number, so that a flow that was opened again sheds the same.
-        held.sort_unstable();
-        let in_order: Vec<u32> = held.into_iter().map(|(_, _, number)| number).collect();
-        for number in in_order {
-            if self.bytes() <= most {
-                break;
-            }
-            self.drop_machine(number);
-            self.shed_keys += 1;
-        }
-    }
-
-    /// What is held for each sequence.
-    pub fn describe(&self) -> BTreeMap<SequenceId, SequenceDescription<'_>> {
-        let mut described = BTreeMap::new();
-        for (id, grown) in self.trees.iter() {
-            let Counts { partials, keys } = self.counts(grown);
-            let held = grown.machines.iter().map(|number| self.machines[*number].whole_bytes());
-            let bytes = held.sum::<usize>();
-            let share = bytes / grown.tree.endings.len().max(1);
-            for (sequence, ending) in &grown.tree.endings {
-                let held = &self.sequences[*sequence];
-                let shared_by = |node: &NodeId| grown.tree.nodes[*node].sequences.len();
-                let shared = ending.path.iter().copied().take_while(|node| shared_by(node) > 1);
-                let of = |counts: &FxHashMap<NodeId, usize>, node| counts.get(node).copied().unwrap_or(0);
-                let description = SequenceDescription {
-                    text: &held.text,
-                    by: &self.keyed[grown.by].terms,
-                    uses: held.uses,
-                    keys: ending.path.iter().map(|node| of(&keys, node)).max().unwrap_or(0),
-                    partial_matches: ending.path.iter().map(|node| of(&partials, node)).sum(),
-                    bytes: share,
-                    shared_by: ending.path.iter().map(shared_by).collect(),
-                    after: shared.last().map(|node| (id, node)),
-                };
-                described.insert(*sequence, description);
-            }
-        }
-        described
-    }
-
-    /// The steps that several sequences share.
-    pub fn prefixes(&self) -> Vec<PrefixDescription> {
-        let mut described = vec![];
-        for (id, grown) in self.trees.iter() {
-            let counts = self.counts(grown);
-            for (node, shared) in grown.tree.nodes.iter().filter(|(_, node)| node.sequences.len() > 1) {
-                let partial_matches = counts.partials.get(&node).copied().unwrap_or(0);
-                described.push(PrefixDescription {
-                    tree: id,
-                    node,
-                    after: shared.parent,
-                    text: grown.tree.text_of(node),
-                    sequences: shared.sequences.iter().copied().collect(),
-                    partial_matches,
-                    bytes: partial_matches * size_of::<Partial>(),
-                });
-            }
-        }
-        described
-    }
-
-    /// How many partial matches there are at the key of a record.
-    pub fn look(&self, id: SequenceId, record: &Record) -> usize {
-        let tree = self.sequences[id].tree;
-        let grown = &self.trees[tree];
-        let key = key_of(&self.keyed[grown.by].terms, record);
-        let Some(number) = self.machines.find(tree, &key) else { return 0 };
-        let partials = self.living(&grown.tree, &self.machines[number].machine);
-        partials.filter(|partial| grown.tree.leads_to(partial.node, id)).count()
-    }
-
-    /// The partial matches that have not come to their end.
-    fn living<'m>(&self, tree: &'m Tree, machine: &'m Machine) -> impl Iterator<Item = &'m Partial> {
-        let now = self.now.unwrap_or(i64::MIN);
-        machine.partials.iter().filter(move |partial| partial.is_complete || partial.deadline(tree) >= now)
-    }
-
-    fn counts(&self, grown: &Grown) -> Counts {
-        let mut counts = Counts { partials: FxHashMap::default(), keys: FxHashMap::default() };
-        for number in &grown.machines {
-            let living = self.living(&grown.tree, &self.machines[*number].machine);
-            let mut nodes: Vec<NodeId> = living.map(|partial| partial.node).collect();
-            nodes.iter().for_each(|node| *counts.partials.entry(*node).or_insert(0) += 1);
-            nodes.sort_unstable();
-            nodes.dedup();
-            nodes.iter().for_each(|node| *counts.keys.entry(*node).or_insert(0) += 1);
-        }
-        counts
-    }
-
     pub fn epoch(&self, id: SequenceId) -> u64 {
         self.sequences[id].epoch
-    }
-}
-
-/// Of each node: how many partial matches are there, and at how many keys.
-struct Counts {
-    partials: FxHashMap<NodeId, usize>,
-    keys: FxHashMap<NodeId, usize>,
-}
-
-impl Held {
-    /// With the records, which other keys may hold too.
-    fn whole_bytes(&self) -> usize {
-        let records = self.machine.rows.iter().flatten();
-        self.bytes + records.map(|row| row.bytes).sum::<usize>()
     }
 }
 

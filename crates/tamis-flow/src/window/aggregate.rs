@@ -5,14 +5,13 @@ use std::collections::VecDeque;
 use std::fmt::{self, Formatter};
 use std::num::NonZeroU64;
 
-use rustc_hash::FxHashMap;
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::term::Term;
 
 use super::deviation::Moments;
 use super::exact_sum::ExactSum;
 use super::rows_of_key::Rows;
-use crate::key::normal;
+use crate::key::{ByValue, normal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Aggregate {
@@ -83,12 +82,14 @@ enum State {
     /// Nothing but the numbers of the rows.
     Nothing,
     Present(u64),
-    Distinct(Box<FxHashMap<Value, u32>>),
+    Distinct(Box<ByValue<Value, u32>>),
     Sum(Box<Sum>),
     Moments(Box<Moments>),
     /// The numbers of rows that are, or will be, the extreme one.
     #[allow(clippy::box_collection)] // a word, so that counts are small
     Extreme(Box<VecDeque<u64>>),
+    /// One more than the number of the first row with a value.
+    First(Option<NonZeroU64>),
     /// One more than the number of the last row with a value.
     Last(Option<NonZeroU64>),
 }
@@ -105,12 +106,13 @@ struct Sum {
 impl Running {
     pub fn new(aggregate: Aggregate, start: u64) -> Self {
         let state = match aggregate {
-            Aggregate::CountRows | Aggregate::First | Aggregate::Lag(_) => State::Nothing,
+            Aggregate::CountRows | Aggregate::Lag(_) => State::Nothing,
             Aggregate::Count => State::Present(0),
             Aggregate::CountDistinct => State::Distinct(Box::default()),
             Aggregate::Sum | Aggregate::Avg => State::Sum(Box::default()),
             Aggregate::Stddev => State::Moments(Box::default()),
             Aggregate::Min | Aggregate::Max => State::Extreme(Box::default()),
+            Aggregate::First => State::First(None),
             Aggregate::Last => State::Last(None),
         };
         Self { start, state }
@@ -142,6 +144,11 @@ impl Running {
                 }
                 candidates.push_back(row);
             }
+            State::First(first) => {
+                if first.is_none() && is_present(value) {
+                    *first = NonZeroU64::new(row + 1);
+                }
+            }
             State::Last(last) => {
                 if is_present(value) {
                     *last = NonZeroU64::new(row + 1);
@@ -151,8 +158,9 @@ impl Running {
     }
 
     /// The first row of the window leaves it.
-    pub fn leave(&mut self, value: &Value) {
+    pub fn leave(&mut self, rows: &Rows<'_>) {
         let row = self.start;
+        let value = rows.value(row);
         self.start += 1;
         match &mut self.state {
             State::Nothing => {}
@@ -175,6 +183,13 @@ impl Running {
                     candidates.pop_front();
                 }
             }
+            State::First(first) => {
+                // Rows without a value are passed over once: the next search starts behind what this one finds.
+                if *first == NonZeroU64::new(row + 1) {
+                    let next = (self.start..rows.end()).find(|row| is_present(rows.value(*row)));
+                    *first = next.and_then(|row| NonZeroU64::new(row + 1));
+                }
+            }
             State::Last(last) => {
                 if *last == NonZeroU64::new(row + 1) {
                     *last = None;
@@ -187,7 +202,6 @@ impl Running {
     pub fn value(&self, aggregate: Aggregate, rows: &Rows<'_>, is_fed: bool) -> Option<Value> {
         let found = |row: u64| Some(rows.value(row).clone()).filter(is_present);
         match (&self.state, aggregate) {
-            (State::Nothing, Aggregate::First) => (self.start..rows.end()).find_map(found),
             (State::Nothing, Aggregate::Lag(before)) => {
                 let row = (rows.end() - u64::from(is_fed)).checked_sub(before.into())?;
                 (row >= self.start).then(|| found(row)).flatten()
@@ -199,7 +213,7 @@ impl Running {
             (State::Sum(sum), _) => sum.value(),
             (State::Moments(moments), _) => moments.deviation(),
             (State::Extreme(candidates), _) => candidates.front().and_then(|row| found(*row)),
-            (State::Last(last), _) => (*last).and_then(|after| found(after.get() - 1)),
+            (State::First(row) | State::Last(row), _) => (*row).and_then(|after| found(after.get() - 1)),
         }
     }
 
@@ -207,7 +221,7 @@ impl Running {
     pub fn bytes(&self) -> usize {
         size_of::<Self>()
             + match &self.state {
-                State::Nothing | State::Present(_) | State::Last(_) => 0,
+                State::Nothing | State::Present(_) | State::First(_) | State::Last(_) => 0,
                 State::Distinct(counts) => counts.len() * (size_of::<(Value, u32)>() + 8),
                 State::Sum(_) => size_of::<Sum>(),
                 State::Moments(_) => size_of::<Moments>(),

@@ -141,8 +141,7 @@ impl Store {
             let low = want.frame.low(position);
             let rows = rows(&self.columns, self.end, want.column);
             while running.start < self.end && self.positions.at((running.start - first) as usize) < low {
-                let row = running.start;
-                running.leave(rows.value(row));
+                running.leave(&rows);
             }
             needed = needed.min(running.start);
         }

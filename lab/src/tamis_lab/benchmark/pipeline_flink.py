@@ -7,7 +7,6 @@ best run counts. The numbers of matches must be equal.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tamis.spark
+from tamis_lab.benchmark import java
 from tamis_lab.benchmark.processor_time import least_spent_in_turns
 from tamis_lab.workloads import Equality
 from tamis_lab.workloads.spark import generate_events
@@ -52,15 +52,8 @@ def beside_flink(spark: Any, scale: float) -> Iterator[list[Any]]:
 
 
 def class_path() -> str:
-    """Fetch Flink and compile the program that drives it, unless that was done before."""
-    jars, classes = FETCHED / "lib", FETCHED / "classes"
-    if not jars.exists():
-        copy = ("dependency:copy-dependencies", f"-DoutputDirectory={jars}")
-        subprocess.run(["mvn", "-q", "-B", "-f", str(SOURCE / "pom.xml"), *copy], check=True)
-    classes.mkdir(parents=True, exist_ok=True)
-    program = str(SOURCE / "BroadcastRules.java")
-    subprocess.run(["javac", "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), program], check=True)
-    return os.pathsep.join([str(classes), f"{jars}/*"])
+    """Fetch Flink, unless that was done before, and compile the program that drives it."""
+    return java.class_path(FETCHED, SOURCE / "pom.xml", SOURCE / "BroadcastRules.java")
 
 
 def measured(spark: Any, path: str, rules: int, events: int) -> list[Any]:
