@@ -1,5 +1,6 @@
 """The face of the index: what may be put in, what comes out, and what is refused with which words."""
 
+import copy
 import json
 import time
 from collections import UserDict
@@ -520,3 +521,27 @@ def test_ids_are_right_while_rows_move(name: Any) -> None:
     first, second = index.match({"x": 2}), index.match({"x": 2})
     # Those in the buffer, which are the last ones added, are made each time.
     assert sum(one is other for one, other in zip(first, second, strict=True)) >= len(first) - 4
+
+
+def test_a_subclass_may_answer_in_its_own_way() -> None:
+    class Loud(Index):
+        def match(self, event: Any, **options: Any) -> list[Any]:
+            return [f"{found}!" for found in super().match(event, **options)]
+
+    index = Loud()
+    index.add("a", "x > 1", tags=["t"])
+    assert index.match({"x": 2}) == ["a!"]
+    assert index.match({"x": 2}, tags=["other"]) == []
+    assert index.count({"x": 2}) == 1
+    assert copy.copy(index).match(b'{"x": 2}') == ["a!"]
+
+
+def test_an_index_answers_once_it_is_initialized_and_is_so_once() -> None:
+    bare = Index.__new__(Index)
+    for ask in (bare.match, bare.count, bare.exists):
+        with pytest.raises(tamis.ArgumentError, match="was not initialized"):
+            ask({})
+    index = Index()
+    index.add("a", "x > 1")
+    with pytest.raises(tamis.ArgumentError, match="initialized once"):
+        index.__init__()  # type: ignore[misc]

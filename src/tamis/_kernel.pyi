@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, Protocol, final
+from datetime import date, datetime
+from typing import Any, Literal, Protocol, Self, final
 
 class _IsExpression(Protocol):
     def __tamis_expression__(self) -> Expression: ...
@@ -227,6 +227,40 @@ class Index:
     def is_optimizing(self) -> bool: ...
     @property
     def strict(self) -> bool: ...
+
+class EventMatcher:
+    def __new__(cls, *arguments: object, **options: object) -> Self: ...
+    def _answer_from(self, kernel: Index) -> None: ...
+    def match(
+        self,
+        event: Mapping[str, Any] | Event | str | bytes,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: datetime | date | int | None = None,
+        threads: int = 1,
+    ) -> list[Any]: ...
+    def count(
+        self,
+        event: Mapping[str, Any] | Event | str | bytes,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: datetime | date | int | None = None,
+        threads: int = 1,
+    ) -> int: ...
+    def exists(
+        self,
+        event: Mapping[str, Any] | Event | str | bytes,
+        *,
+        tags: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        tags_none: Iterable[str] | None = None,
+        now: datetime | date | int | None = None,
+        threads: int = 1,
+    ) -> bool: ...
 
 @final
 class Query:

@@ -75,6 +75,7 @@ class Index(Changing, Matching, OnDevice):
         """Make an empty index."""
         declared = None if schema is None else json.dumps(plain_schema(schema))
         self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize, strict)
+        self._answer_from(self._kernel)
         self._seen_rankings = set()
         self._opened_from: FileState | None = None
 
@@ -82,6 +83,7 @@ class Index(Changing, Matching, OnDevice):
     def _around(cls, kernel: _kernel.Index) -> "Index":
         index = cls.__new__(cls)
         index._kernel = kernel
+        index._answer_from(kernel)
         index._seen_rankings = set()
         index._opened_from = None
         return index

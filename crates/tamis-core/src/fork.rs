@@ -56,9 +56,8 @@ impl Busy {
         }
     }
 
-    /// Does not wait. For a thread that cannot run while another one forks, such as the one that holds an
-    /// interpreter's lock: it would wait for a fork that waits for that lock.
-    pub fn without_waiting() -> Self {
+    /// Does not wait.
+    fn without_waiting() -> Self {
         BUSY.fetch_add(1, SeqCst);
         DEPTH.set(DEPTH.get() + 1);
         Busy(PhantomData)
@@ -81,6 +80,29 @@ impl Drop for Busy {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
         BUSY.fetch_sub(1, SeqCst);
+    }
+}
+
+/// For a thread that keeps an interpreter's lock for as long as it has this. Who forks needs that lock, so no fork finds
+/// the thread at work, and forks need not be told of it; but it must not wait for one, as that one waits for the lock.
+pub struct KeepsInterpreter(PhantomData<parking_lot::MutexGuard<'static, ()>>);
+
+impl KeepsInterpreter {
+    pub fn new() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self(PhantomData)
+    }
+}
+
+impl Default for KeepsInterpreter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for KeepsInterpreter {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
@@ -174,6 +196,10 @@ mod tests {
         wait_until_paused.recv().unwrap();
         holder.join().unwrap();
 
+        assert!(mutex.try_lock().is_none());
+        let keeps = KeepsInterpreter::new();
+        assert_eq!(*mutex.lock(), 1);
+        drop(keeps);
         assert!(mutex.try_lock().is_none());
         let late = {
             let mutex = mutex.clone();

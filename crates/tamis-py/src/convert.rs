@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyDate, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
 };
-use tamis_core::event::{EventError, Fields, RecordBuilder, Value, json};
+use tamis_core::event::{EventError, Fields, RecordBuilder, Value, ValueRef, json};
 
 use crate::event::{PyInterval, PyWhere};
 
@@ -355,6 +355,21 @@ fn walk_items<'py>(
     Ok(())
 }
 
+/// What most fields are and what takes no memory of its own: `None` for whatever needs a closer look.
+#[inline]
+fn plain_scalar<'a>(object: &Bound<'_, PyAny>) -> Option<ValueRef<'a>> {
+    if object.is_exact_instance_of::<PyInt>() {
+        return object.extract().ok().map(ValueRef::Int);
+    }
+    if let Ok(float) = object.cast_exact::<PyFloat>() {
+        return Some(ValueRef::Float(float.value()));
+    }
+    if let Ok(truth) = object.cast_exact::<PyBool>() {
+        return Some(ValueRef::Bool(truth.is_true()));
+    }
+    object.is_none().then_some(ValueRef::Null)
+}
+
 fn walk_field<'a>(
     name: &Bound<'_, PyAny>,
     object: &Bound<'_, PyAny>,
@@ -367,7 +382,9 @@ fn walk_field<'a>(
     let text = text.to_str().map_err(unreadable)?;
     let wanted = fields.enter(text);
     if wanted.value || wanted.fields {
-        if object.is_instance_of::<PyDict>() {
+        if let Some(scalar) = plain_scalar(object) {
+            fields.put(scalar);
+        } else if object.is_instance_of::<PyDict>() {
             fields.put_owned(Value::Record);
             if wanted.fields {
                 walk_nested(object, fields, depth + 1)?;

@@ -10,6 +10,7 @@ use tamis_core::engine::add_many::OnError;
 use tamis_core::engine::{Index, Subscription};
 use tamis_core::event::value::Kind;
 use tamis_core::event::{Schema, Value};
+use tamis_core::query::Query;
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::id_cache::IdCache;
@@ -62,6 +63,18 @@ impl PyIndex {
 
     pub fn index(&self) -> &Index {
         &self.0
+    }
+
+    /// The answer to a query; see [`ask`](Self::ask).
+    pub fn answer<'py>(
+        &self,
+        event: &Bound<'py, PyAny>,
+        query: &Query,
+        threads: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
+        let threads = threads.ok_or_else(|| argument_error(event.py(), "threads must be 1 or more"))?;
+        ask(&self.0, &self.1, event, query, threads)
     }
 
     /// Makes a change without the interpreter lock: a writer may have to wait for another.
@@ -294,9 +307,7 @@ impl PyIndex {
         query: &PyQuery,
         threads: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let threads = usize::try_from(threads).ok().filter(|threads| *threads > 0);
-        let threads = threads.ok_or_else(|| argument_error(event.py(), "threads must be 1 or more"))?;
-        ask(&self.0, &self.1, event, query.query(), threads)
+        self.answer(event, query.query(), threads)
     }
 
     // --- keeping -----------------------------------------------------------------------------------

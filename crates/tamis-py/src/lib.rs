@@ -7,6 +7,7 @@ mod convert;
 mod device;
 mod errors;
 mod event;
+mod event_matcher;
 mod expr;
 mod flow;
 mod fork;
@@ -37,6 +38,8 @@ mod _kernel {
     use crate::device::{device_name, leave_device, use_device};
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
+    #[pymodule_export]
+    use crate::event_matcher::PyEventMatcher;
     #[pymodule_export]
     use crate::expr::{PyExpression, PyTerm, predicate, quantified, threshold};
     #[pymodule_export]

@@ -16,7 +16,7 @@ use tamis_core::engine::contract::Answer;
 use tamis_core::engine::unexpected_values::Surprise;
 use tamis_core::engine::{Index, Reader, Workspace};
 use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
-use tamis_core::fork::Busy;
+use tamis_core::fork::KeepsInterpreter;
 use tamis_core::query::{Ask, Query, current_time};
 
 use crate::convert::walk_mapping;
@@ -212,12 +212,18 @@ fn resolved_in<T: Send>(
             let mut builder = EventBuilder::new(&terms, index.schema(), scratch);
             walk_mapping(event, &mut builder).or_raise(py)?;
             let event = builder.finish().or_raise(py)?;
-            detached(py, releases, || use_it(&reader, &terms, &event, matching))
+            let answer = detached(py, releases, || use_it(&reader, &terms, &event, matching));
+            let spare = event.recycled();
+            scratch.recycle(spare);
+            answer
         }
         Source::Json(text) => {
             let ask = || -> Result<T, Error> {
                 let event = json::read(&text, &terms, index.schema(), scratch)?;
-                use_it(&reader, &terms, &event, matching)
+                let answer = use_it(&reader, &terms, &event, matching);
+                let spare = event.recycled();
+                scratch.recycle(spare);
+                answer
             };
             detached(py, releases, ask)
         }
@@ -264,6 +270,6 @@ fn detached<T: Send>(py: Python<'_>, releases: bool, work: impl FnOnce() -> T + 
     if releases {
         return py.detach(work);
     }
-    let _busy = Busy::without_waiting();
+    let _keeps = KeepsInterpreter::new();
     work()
 }

@@ -78,16 +78,8 @@ impl PyQuery {
         }
         ranking.dimensions = dimensions.map(dimensions_from_python).transpose()?;
         let asked = ask.unwrap_or(if is_ranked { "best" } else { "all" });
-        let list = |tags: Option<&Bound<'_, PyAny>>| tags.map(tags_from_python).transpose();
-        Ok(Self(Query {
-            ask: Ask::named(asked, is_ranked.then_some(ranking)).or_raise(py)?,
-            tags: Tags {
-                any: list(tags)?,
-                all: list(tags_all)?.unwrap_or_default(),
-                none: list(tags_none)?.unwrap_or_default(),
-            },
-            now: now.map(|moment| moment_from_python("now", moment)).transpose()?,
-        }))
+        let ask = Ask::named(asked, is_ranked.then_some(ranking)).or_raise(py)?;
+        selection(ask, tags, tags_all, tags_none, now).map(Self)
     }
 
     /// What is asked: "all", "count", "exists", "owners" or "best".
@@ -219,6 +211,26 @@ impl PyQuery {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((py.get_type::<PyQuery>().getattr("from_json")?, (self.to_json(),)))
     }
+}
+
+/// A query about those subscriptions that tags and the moment select.
+pub fn selection(
+    ask: Ask,
+    tags: Option<&Bound<'_, PyAny>>,
+    tags_all: Option<&Bound<'_, PyAny>>,
+    tags_none: Option<&Bound<'_, PyAny>>,
+    now: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Query> {
+    let list = |tags: Option<&Bound<'_, PyAny>>| tags.map(tags_from_python).transpose();
+    Ok(Query {
+        ask,
+        tags: Tags {
+            any: list(tags)?,
+            all: list(tags_all)?.unwrap_or_default(),
+            none: list(tags_none)?.unwrap_or_default(),
+        },
+        now: now.map(|moment| moment_from_python("now", moment)).transpose()?,
+    })
 }
 
 fn texts<'py>(py: Python<'py>, list: &[Box<str>]) -> PyResult<Bound<'py, PyTuple>> {

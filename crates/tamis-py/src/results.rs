@@ -20,6 +20,7 @@ pub enum Found {
 impl Found {
     pub fn new(reader: &Reader, places: Vec<Location>) -> Self {
         match reader {
+            _ if places.is_empty() => Found::Copied(vec![]),
             Reader::Kept(version) => Found::Kept(version.clone(), places),
             Reader::Locked(version) => {
                 Found::Copied(places.iter().map(|place| version.id(*place).to_owned()).collect())

@@ -154,11 +154,13 @@ pub fn number(what: &str, object: &Bound<'_, PyAny>) -> PyResult<f64> {
     if object.is_instance_of::<PyBool>() {
         return Err(type_error(format!("{what} is a number, not bool")));
     }
-    let name = object.get_type().name()?;
-    object.extract().map_err(|_| type_error(format!("{what} is a number, not {name}")))
+    object
+        .extract()
+        .or_else(|_| Err(type_error(format!("{what} is a number, not {}", object.get_type().name()?))))
 }
 
 fn text(what: &str, object: &Bound<'_, PyAny>) -> PyResult<String> {
-    let name = object.get_type().name()?;
-    object.extract().map_err(|_| type_error(format!("{what} is a string, not {name}")))
+    object
+        .extract()
+        .or_else(|_| Err(type_error(format!("{what} is a string, not {}", object.get_type().name()?))))
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tamis import _kernel
-from tamis._kernel import Event, Query
+from tamis._kernel import Event, EventMatcher, Query
 from tamis._kernel import Index as Kernel
 from tamis._matching.answers import table_of
 from tamis.errors import UnknownAttributeWarning
@@ -18,8 +18,6 @@ Score = str | ScoreFunction
 
 # Of more rankings it is asked each time whether their names are known.
 _MOST_SEEN_RANKINGS = 256
-
-_ALL, _COUNT, _EXISTS = Query("all"), Query("count"), Query("exists")
 
 
 class Match(NamedTuple):
@@ -50,47 +48,12 @@ class Matches(list[Match]):
         return notebook.of_matches(self)
 
 
-class OneEvent:
-    """Answers about one event."""
+class OneEvent(EventMatcher):
+    """Answers about one event. Those that are asked most, `match`, `count` and `exists`, are the kernel's."""
 
     __slots__ = ()
     _kernel: Kernel
     _seen_rankings: set[tuple[Any, ...]]
-
-    def match(
-        self,
-        event: EventLike,
-        *,
-        tags: Iterable[str] | None = None,
-        tags_all: Iterable[str] | None = None,
-        tags_none: Iterable[str] | None = None,
-        now: Moment | None = None,
-        threads: int = 1,
-    ) -> list[Any]:
-        """The ids of all subscriptions that the event satisfies, sorted.
-
-        An event is a dict, a `tamis.Event`, or JSON text or bytes. Subscriptions are selected by their tags:
-        at least one of `tags`, all of `tags_all`, none of `tags_none`. A tag that nobody has (`Index.tags`
-        lists them) selects nothing. `now` decides what has expired; it is the current time unless given.
-
-        With `threads`, up to this many threads share an expensive event; the answer is the same.
-        Events that take less than about 200 µs stay on one thread. It pays where cores are idle: on a busy
-        machine the answer waits for whichever thread comes last.
-
-        >>> from tamis import Index
-        >>> index = Index()
-        >>> index.add(2, "age > 21", tags=["q4"])
-        >>> index.add(1, "age > 25")
-        >>> index.match({"age": 27}), index.match({"age": 27}, tags=["q4"]), index.match({})
-        ([1, 2], [2], [])
-        >>> index.match({"age": 27}, tags_none=["q4"]), index.match({"age": 27}, threads=4)
-        ([1], [1, 2])
-        """
-        query = _ALL
-        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
-            query = Query("all", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        found: list[Any] = self._kernel.ask(event, query, threads)
-        return found
 
     def match_xml(
         self,
@@ -118,54 +81,6 @@ class OneEvent:
         """
         whole = {**(event or {}), attribute: Xml(data, strict=strict)}
         return self.match(whole, tags=tags, tags_all=tags_all, tags_none=tags_none, now=now, threads=threads)
-
-    def count(
-        self,
-        event: EventLike,
-        *,
-        tags: Iterable[str] | None = None,
-        tags_all: Iterable[str] | None = None,
-        tags_none: Iterable[str] | None = None,
-        now: Moment | None = None,
-        threads: int = 1,
-    ) -> int:
-        """How many subscriptions the event satisfies; faster than `match`. Arguments are those of `match`.
-
-        >>> from tamis import Index
-        >>> index = Index()
-        >>> index.add("a", "x > 1")
-        >>> index.count({"x": 2}), index.count({"x": 1})
-        (1, 0)
-        """
-        query = _COUNT
-        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
-            query = Query("count", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        answer: int = self._kernel.ask(event, query, threads)
-        return answer
-
-    def exists(
-        self,
-        event: EventLike,
-        *,
-        tags: Iterable[str] | None = None,
-        tags_all: Iterable[str] | None = None,
-        tags_none: Iterable[str] | None = None,
-        now: Moment | None = None,
-        threads: int = 1,
-    ) -> bool:
-        """Whether the event satisfies any subscription; stops at the first. Arguments are those of `match`.
-
-        >>> from tamis import Index
-        >>> index = Index()
-        >>> index.add("a", "x > 1")
-        >>> index.exists({"x": 2}), index.exists({"x": 1})
-        (True, False)
-        """
-        query = _EXISTS
-        if tags is not None or tags_all is not None or tags_none is not None or now is not None:
-            query = Query("exists", tags=tags, tags_all=tags_all, tags_none=tags_none, now=now)
-        answer: bool = self._kernel.ask(event, query, threads)
-        return answer
 
     def owners(
         self,

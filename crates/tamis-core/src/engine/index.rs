@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
@@ -12,6 +11,7 @@ use super::contributions::Contributions;
 use super::device::{Device, DeviceMemory};
 use super::matching_costs::{Observed, SlowEvent};
 use super::production::Production;
+use super::stopwatch::Stopwatch;
 use super::unexpected_values::{Surprise, Surprises};
 use crate::error::Result;
 use crate::event::{Event, EventSource, Schema, Unreadable, Value};
@@ -200,9 +200,9 @@ impl Index {
         if !event.unreadable.is_empty() {
             self.note_unreadable(Unreadable::from(&*event.unreadable))?;
         }
-        let start = Instant::now();
+        let watch = Stopwatch::start();
         let (matches, work, answer) = ask()?;
-        let nanoseconds = start.elapsed().as_nanos() as u64;
+        let nanoseconds = watch.nanoseconds();
         if self.is_surprised(&work) {
             self.note_surprises(&vec![event.clone()], 0..1, &work);
         }

@@ -15,6 +15,7 @@ pub(crate) mod matching_costs;
 pub(crate) mod production;
 pub mod quantified;
 pub(crate) mod segment;
+mod stopwatch;
 pub(crate) mod subscription_diagram;
 pub mod unexpected_values;
 pub mod why_matched;

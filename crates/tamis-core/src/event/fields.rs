@@ -129,7 +129,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// The next event is built in the memory of this one.
-    pub(super) fn recycle(&mut self, spare: Event<'static>) {
+    pub fn recycle(&mut self, spare: Event<'static>) {
         self.spare = spare;
     }
 }

@@ -112,6 +112,7 @@ impl CatalogBuilder {
             cuts: CutsBuilder::default(),
             pool: vec![],
             residual: vec![],
+            sorted: Sorted::default(),
         };
         for group in by_attribute.chunk_by(|a, b| atoms.atom(*a).attribute == atoms.atom(*b).attribute) {
             layout.attribute(atoms.atom(group[0]).attribute, group);
@@ -292,6 +293,19 @@ struct Layout<'a> {
     cuts: CutsBuilder,
     pool: Vec<u8>,
     residual: Vec<ResidualOfAttribute>,
+    /// Memory that is used from attribute to attribute: a small segment has hardly more predicates than attributes.
+    sorted: Sorted<'a>,
+}
+
+/// Predicates of one attribute by what they look for.
+#[derive(Default)]
+struct Sorted<'a> {
+    /// By kind of scalar, and then by kind of element: values and the bits they set.
+    points: [Vec<(ValueRef<'a>, u32)>; 8],
+    /// By kind of scalar: ranges.
+    ranges: [Vec<u32>; 4],
+    /// The cuts of one kind.
+    cuts: Vec<Cut>,
 }
 
 /// Beside the kinds that are expected of an attribute: that paths look into it, so that it should be a document.
@@ -299,7 +313,7 @@ pub const DOCUMENT: u32 = 1 << 30;
 
 const SCALAR_KINDS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
 
-impl Layout<'_> {
+impl<'a> Layout<'a> {
     fn bit(&mut self) -> u32 {
         self.next_bit += 1;
         self.next_bit - 1
@@ -313,8 +327,8 @@ impl Layout<'_> {
         entry.present = self.bit();
         let atoms = self.atoms;
         let (mut residual_atoms, mut residual) = (vec![], vec![]);
-        let mut points: Vec<Vec<(ValueRef<'_>, u32)>> = vec![vec![]; 8];
-        let mut ranges: Vec<Vec<u32>> = vec![vec![]; 4];
+        let Sorted { mut points, mut ranges, cuts } = std::mem::take(&mut self.sorted);
+        self.sorted.cuts = cuts;
         let mut paths = vec![];
         for (at, &id) in group.iter().enumerate() {
             fetch_ahead(atoms, group, at);
@@ -403,9 +417,10 @@ impl Layout<'_> {
             }
         }
         entry.first_points = self.points.tables_so_far();
-        for (at, pairs) in points.iter().enumerate() {
+        for (at, pairs) in points.iter_mut().enumerate() {
             if !pairs.is_empty() {
                 self.points.table(SCALAR_KINDS[at % 4], at >= 4, pairs, &mut self.pool);
+                pairs.clear();
             }
         }
         entry.points = self.points.tables_so_far() - entry.first_points;
@@ -415,11 +430,13 @@ impl Layout<'_> {
         let paths = (!paths.is_empty()).then(|| self.paths(&paths));
         self.residual.push((residual, paths));
         entry.first_cuts = self.cut_tables.len() as u32;
-        for (kind, ids) in ranges.iter().enumerate() {
+        for (kind, ids) in ranges.iter_mut().enumerate() {
             if !ids.is_empty() {
                 self.cut_table(SCALAR_KINDS[kind], ids);
+                ids.clear();
             }
         }
+        (self.sorted.points, self.sorted.ranges) = (points, ranges);
         entry.cuts = self.cut_tables.len() as u32 - entry.first_cuts;
         entry.end_bit = self.next_bit;
         self.terms.push(entry);
@@ -464,8 +481,10 @@ impl Layout<'_> {
     }
 
     fn cut_table(&mut self, kind: Kind, ids: &[u32]) {
+        let atoms = self.atoms;
         let ends = |id: u32| -> (Option<Cut>, Option<Cut>) {
-            match self.atoms.atom(id).operator.rules().shape(&self.atoms.atom(id).operands) {
+            let atom = atoms.atom(id);
+            match atom.operator.rules().shape(&atom.operands) {
                 Shape::Range { low, high } => (
                     low.map(|bound| Cut::new(bound.value, !bound.inclusive)),
                     high.map(|bound| Cut::new(bound.value, bound.inclusive)),
@@ -473,26 +492,18 @@ impl Layout<'_> {
                 _ => unreachable!("only ranges are given a cut table"),
             }
         };
-        let mut cuts: Vec<Cut> = ids
-            .iter()
-            .flat_map(|id| {
-                let (low, high) = ends(*id);
-                [low, high].into_iter().flatten()
-            })
-            .collect();
+        let mut cuts = std::mem::take(&mut self.sorted.cuts);
+        for id in ids {
+            let (low, high) = ends(*id);
+            cuts.extend([low, high].into_iter().flatten());
+        }
         cuts.sort_unstable();
         cuts.dedup();
         let place = |cut: Cut| cuts.binary_search(&cut).expect("every end became a cut") as u32;
         let table = self.cut_tables.len() as u32;
-        let placed: Vec<_> = ids
-            .iter()
-            .map(|id| {
-                let (low, high) = ends(*id);
-                (*id, Place::Range { table, above: low.map(place), below: high.map(place) })
-            })
-            .collect();
-        for (id, range) in placed {
-            self.places[id as usize] = range;
+        for id in ids {
+            let (low, high) = ends(*id);
+            self.places[*id as usize] = Place::Range { table, above: low.map(place), below: high.map(place) };
         }
         let len = cuts.len() as u32;
         let below = self.next_bit;
@@ -501,6 +512,8 @@ impl Layout<'_> {
         for cut in &cuts {
             self.cuts.push(cut, &mut self.pool);
         }
+        cuts.clear();
+        self.sorted.cuts = cuts;
         self.cut_tables.push(CutTable {
             kind: kind as u32,
             first,

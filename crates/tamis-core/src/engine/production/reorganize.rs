@@ -92,7 +92,9 @@ impl AutoOptimizer {
 
     /// The candidates per event of a window that ends with these events.
     fn note(&self, events: usize, work: &Work, view: &ArcSwap<View>) -> Option<f64> {
-        self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
+        if work.candidates > 0 {
+            self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
+        }
         if self.events.fetch_add(events as u64, Ordering::Relaxed) + (events as u64) < WINDOW {
             return None;
         }
