@@ -1,6 +1,6 @@
 """What is stored in a log, with its version; and the only place that reads and writes it."""
 
-from tamis.pubsub.records.drops import Drop, Drops, read_drops
+from tamis.pubsub.records.drops import Behind, Drop, Drops, read_drops
 from tamis.pubsub.records.events import (
     DEFAULT_HOPS,
     LINK,
@@ -51,6 +51,7 @@ __all__ = [
     "LINK_KEEP_SECONDS",
     "ROLLBACK",
     "Advertisement",
+    "Behind",
     "Cursor",
     "DeadLetter",
     "Delivery",

@@ -70,15 +70,12 @@ class EventHeader:
                 f'{{"v":{layout.WRITTEN},"p":{publisher},"o":{origin},"l":{life},"n":{self.partition},'
                 f'"h":{self.hops},"to":[{targets}]}}'
             ).encode("utf-8", "surrogatepass")
-        fields: dict[str, Any] = {"p": self.publisher}
-        if self.missing:
-            fields["g"] = self.missing
-        if self.reason != LINK:
-            fields["w"] = self.reason
+        travelled: dict[str, Any] = {}
         if self.origin is not None:
-            fields |= {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
-            fields["to"] = [list(target) for target in self.targets]
-        return write(fields)
+            travelled = {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
+            travelled["to"] = self.targets
+        reason = "" if self.reason == LINK else self.reason
+        return write({"p": self.publisher, **travelled}, {"g": self.missing, "w": reason})
 
     @classmethod
     def read(cls, body: bytes) -> "EventHeader":

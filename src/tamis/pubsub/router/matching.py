@@ -10,7 +10,7 @@ from tamis import Query
 from tamis.errors import TamisError
 from tamis.pubsub.log.contract import Record
 from tamis.pubsub.names import name_of
-from tamis.pubsub.records import HIGHEST_PRIORITY, EventHeader, RecordError, Target
+from tamis.pubsub.records import HIGHEST_PRIORITY, ROLLBACK, EventHeader, RecordError, Target
 from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
@@ -52,6 +52,8 @@ class Matched:
     """Whether all of them are events that were published here."""
     gaps: dict[int, int]
     """Rows that are no events but say that some are missing: how many."""
+    rollbacks: set[int]
+    """Those of them that say that a log was rolled back."""
 
 
 def match(
@@ -92,6 +94,7 @@ def match(
         [len(event) for event in events],
         are_plain,
         gaps,
+        {row for row in gaps if (header := headers[row]) is not None and header.reason == ROLLBACK},
     )
 
 
