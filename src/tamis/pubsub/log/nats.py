@@ -442,6 +442,8 @@ class NatsLog:
             self._inbox.forget(reply)
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
+        if answers.refusal:
+            raise LogUnavailableError(f"NATS does not read {self._stream(stream)}: {answers.refusal}")
         return answers
 
     async def _leader(self, stream: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
