@@ -245,7 +245,7 @@ def test_an_event_does_not_travel_for_ever(tmp_path: Path) -> None:
             }
             assert Topology("a", topology).next_hop("x") == "x"
             await sites.sites["a"].log.append(
-                EVENTS, [Entry("p0", "evil", event_body(lost.body(), b'{"n":1}'))]
+                EVENTS, [Entry("p0", keys.link_detail("z"), event_body(lost.body(), b'{"n":1}'))]
             )
             await sites.settle()
             waiting = [r for name in "ab" for r in await sites.sites[name].log.read(QUEUES) if "x" in r.topic]

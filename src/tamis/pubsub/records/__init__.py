@@ -10,6 +10,7 @@ from tamis.pubsub.records.events import (
     event_body,
     is_target_list,
     split_event,
+    to_targets,
 )
 from tamis.pubsub.records.fields import (
     Fields,
@@ -78,5 +79,6 @@ __all__ = [
     "plain_subscription",
     "read_drops",
     "split_event",
+    "to_targets",
     "write",
 ]

@@ -52,6 +52,8 @@ MICROS = 1_000_000
 LEAST_EVENT_SECONDS = 60
 """A publisher whose answer was lost asks for its event: longer than it does that, events are kept."""
 DEAD_LETTER_SECONDS = 30 * 86_400
+MOST_DEAD_LETTERS = 10_000
+"""Who publishes rubbish must not fill the log with letters about it."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 
@@ -106,6 +108,8 @@ class Retention:
         self._least_event_seconds = least_event_seconds
         self._generation = 0
         self.queues: dict[str, Queue] = {}
+        self._dead: deque[int] = deque()
+        """The numbers of dead letters."""
         self._after = 0
         self._tombstones_at = 0
 
@@ -148,11 +152,14 @@ class Retention:
         if self._generation != self._log.generation or end < self._after:
             self._generation = self._log.generation
             self.queues.clear()
+            self._dead.clear()
             self._after = 0
         while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
             for record in records:
                 if record.topic.startswith("q-"):
                     self._note(record)
+                elif record.topic == keys.DEAD:
+                    self._dead.append(record.seq)
             self._after = records[-1].seq
 
     def _note(self, record: Record) -> None:
@@ -303,7 +310,7 @@ class Retention:
         return [
             Entry(
                 keys.partition_topic(0),
-                "dropped",
+                keys.DROPPED,
                 event_body(replace(header, origin=self._settings.site).body(), b"{}"),
             )
             for header in headers
@@ -372,6 +379,8 @@ class Retention:
             if grant.attributes is not None:
                 await self._log.trim(QUEUES, oldest, f"copy-{projection_id(grant.attributes)}")
         before = await self._young_from(QUEUES, keys.DEAD, self._after, now - DEAD_LETTER_SECONDS * MICROS)
+        while len(self._dead) > MOST_DEAD_LETTERS:
+            before = max(before, self._dead.popleft() + 1)
         if before:
             await self._log.trim(QUEUES, before, keys.DEAD)
         if now - self._tombstones_at > TOMBSTONE_SECONDS * MICROS:

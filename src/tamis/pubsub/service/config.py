@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import tamis
 from tamis._suggest import suggestion
 from tamis.errors import TamisError
+from tamis.pubsub.log.contract import LogError
+from tamis.pubsub.log.secrets import check_private, has_password
 from tamis.pubsub.names import check_name
 from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds
 from tamis.pubsub.site import DEFAULT_PARTITIONS
@@ -79,9 +81,14 @@ def read_config(path: Path) -> Config:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no TOML: {error}") from None
     try:
-        return config_of(found)
+        config = config_of(found)
+        if any(map(has_password, [config.log, *config.neighbours.values()])):
+            check_private(path, "a password")
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except LogError as error:
+        raise ConfigError(str(error)) from None
+    return config
 
 
 def _is_share(value: object) -> bool:

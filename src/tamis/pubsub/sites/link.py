@@ -36,6 +36,7 @@ from tamis.pubsub.records import (
     number_of,
     read_drops,
     split_event,
+    to_targets,
     write,
 )
 from tamis.pubsub.router.counters import Counters
@@ -150,6 +151,7 @@ class Link:
         While this site is away, the neighbour keeps so many bytes for it, for so many seconds.
         """
         self.neighbour = neighbour
+        self._detail = keys.link_detail(neighbour)
         self.trouble: str | None = "not yet connected"
         """Why the link is down; None while it works."""
         self._log = log
@@ -170,6 +172,7 @@ class Link:
         self._told: dict[str, int] = {}
         self._cursor: LinkCursor | None = None
         self._headers: dict[tuple[bytes, str, str], EventHeader] = {}
+        self._starts: dict[tuple[str, str | None, str, int, int], bytes] = {}
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
@@ -453,7 +456,7 @@ class Link:
             "dropped before it was taken", extra={"site": self.neighbour, "events": count, "reason": reason}
         )
         header = EventHeader("", self.neighbour, targets=((self._here, 0),), missing=count, reason=reason)
-        return Entry(topic, f"link-{token(self.neighbour)}", event_body(header.body(), b"{}"))
+        return Entry(topic, self._detail, event_body(header.body(), b"{}"))
 
     async def _told_rollback(self, life: str, touched: set[str]) -> list[Entry]:
         """What the neighbour has lost may have been for anyone, here or behind.
@@ -477,7 +480,7 @@ class Link:
         if not header.targets:
             return []
         body = event_body(header.body(), b"{}")
-        return [Entry(keys.partition_topic(0), f"link-{token(self.neighbour)}", body)]
+        return [Entry(keys.partition_topic(0), self._detail, body)]
 
     async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
         """Read which events of these origins have come already, unless it is known."""
@@ -516,22 +519,26 @@ class Link:
             left.append((site, number))
         if not left:
             return None
-        partition = keys.partition_of(header.publisher, self._partitions)
-        stored = EventHeader(
-            header.publisher,
-            header.origin,
-            header.life,
-            header.partition,
-            header.hops - 1,
-            tuple(left),
-            header.missing,
-            header.reason,
-        )
-        return Entry(
-            keys.partition_topic(partition),
-            f"link-{token(self.neighbour)}",
-            b"%s\n%s" % (stored.body(), event),  # which is one line already
-        )
+        if header.missing:
+            start, end = b"", replace(header, hops=self._fewer(header.hops), targets=tuple(left)).body()
+        else:
+            start, end = self._start(header), to_targets(left)
+        topic = keys.partition_topic(keys.partition_of(header.publisher, self._partitions))
+        # The event is one line already.
+        return Entry(topic, self._detail, b"%s%s\n%s" % (start, end, event))
+
+    def _start(self, header: EventHeader) -> bytes:
+        """How the header of an event begins that is stored here; the same for many."""
+        key = (header.publisher, header.origin, header.life, header.partition, header.hops)
+        if (known := self._starts.get(key)) is None:
+            if len(self._starts) >= MOST_HEADERS:
+                self._starts.clear()
+            known = self._starts[key] = replace(header, hops=self._fewer(header.hops)).start()
+        return known
+
+    def _fewer(self, hops: int) -> int:
+        """The links that an event may pass after this one, whatever a neighbour says."""
+        return min(hops, self._hops) - 1
 
     def _header(self, record: Record, life: str) -> tuple[EventHeader | None, bytes]:
         """The header of an event, as it leaves the site where it was published, and its JSON."""
@@ -544,11 +551,14 @@ class Link:
         except RecordError:
             return None, event
         if header.origin is None:
-            partition = int(record.topic.removeprefix("p"))
+            if (partition := keys.partition_in(record.topic)) is None or header.missing:
+                return None, event  # nothing that a publisher there may write
             header = replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
             if len(self._headers) >= MOST_HEADERS:
                 self._headers.clear()
             self._headers[key] = header
+        elif not keys.is_of_router(record.detail):
+            return None, event
         return header, event
 
 
