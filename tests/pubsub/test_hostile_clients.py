@@ -277,6 +277,34 @@ def test_a_client_that_asks_nobody_has_no_more_subscriptions_than_granted(tmp_pa
     run(main)
 
 
+@pytest.mark.parametrize("grant", [Grant(most_bytes=200), Grant(keep_seconds=100)])
+def test_a_client_that_never_reads_keeps_no_more_than_granted(tmp_path: Path, grant: Grant) -> None:
+    """Whoever chooses the limits of its own queue could keep every event in the log, until it is full."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            await site.log.append(STATE, [Entry(keys.GRANT, "eve", grant.body())])
+            endless = QueueLimits(
+                most_bytes=1 << 50, keep_seconds=1e12, replay_seconds=1e12, idle_seconds=1e12
+            )
+            eve = await site.subscriber("eve", endless)
+            await eve.subscribe("all", "TRUE")
+            bob, router = await site.publisher("bob"), router_of(site, batch=1)
+            keeping = Retention(site.log, site.settings, router.table, router.counters, least_event_seconds=0)
+            await bob.publish([{"n": n} for n in range(30)])
+            await drain(router)
+            await router.table.catch_up()
+            router.table.time += 200 * 1_000_000
+            await keeping.tidy()
+            await keeping.tidy()
+            assert keeping.lag("eve")[1] <= 200
+            assert len(await site.log.read(EVENTS)) < 12
+            reasons = {reason for reason, _ in (i for i in await heard(eve) if isinstance(i, tuple))}
+            assert reasons <= {"bytes", "age"}
+
+    run(main)
+
+
 def test_rubbish_does_not_fill_the_log_with_letters_about_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,6 +199,8 @@ class Retention:
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]
             return
+        if (grant := self._table.grants.get(name)) is not None:
+            limits = grant.capped(limits)
         reading = self._reading(name)
         after = reading.after if reading is not None else 0
         dropped: list[tuple[str, str, Item]] = []

@@ -148,6 +148,8 @@ _GRANT_KINDS: dict[str, Any] = {
         lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
     ),
     "subscriptions": _COUNT,
+    "most_bytes": _COUNT,
+    "keep_seconds": _SECONDS,
 }
 
 
@@ -190,9 +192,7 @@ def _grant(name: str, found: Mapping[str, Any]) -> Grant:
         except TamisError as error:
             raise ConfigError(f"`grants.{name}.filter`: {error}") from None
     attributes = found.get("attributes")
-    return Grant(
-        found.get("filter"), None if attributes is None else tuple(attributes), found.get("subscriptions")
-    )
+    return Grant(**{**found, "attributes": None if attributes is None else tuple(attributes)})
 
 
 def _refuse_anyone(config: Config) -> None:
