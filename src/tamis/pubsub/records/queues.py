@@ -119,7 +119,7 @@ class Delivery:
             fields.number("b", 0),
             tuple(fields.numbers("u", [])),
             fields.optional("c", lambda value: isinstance(value, str)),
-            tuple(tuple((site, number) for site, number in one) for one in targets or ()),
+            tuple([tuple([(site, number) for site, number in one]) for one in targets or ()]),
             tuple((number, count) for number, count in fields.take("g", are_pairs, [])),
             tuple(fields.numbers("r", [])),
         )

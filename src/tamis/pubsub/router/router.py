@@ -613,10 +613,12 @@ def _within(wanted: list[Wanted], start: int, stop: int) -> list[Wanted]:
 def _by_queue(wanted: list[Wanted], done: str) -> dict[str, list[Wanted]]:
     """What is wanted for each queue, in the order of their names, behind those that have it already."""
     queues: dict[str, list[Wanted]] = {}
-    for one in wanted:
-        if one.name > done:
-            queues.setdefault(one.name, []).append(one)
-    return {name: queues[name] for name in sorted(queues)}
+    for one in wanted:  # which are in the order of their names
+        if one.name in queues:
+            queues[one.name].append(one)
+        elif one.name > done:
+            queues[one.name] = [one]
+    return queues
 
 
 def _parts(queues: dict[str, list[Wanted]], most: int) -> list[list[Wanted]]:
