@@ -219,6 +219,32 @@ def test_a_projection_does_not_show_where_events_go(tmp_path: Path) -> None:
     run(main)
 
 
+EVENTS_THAT_ARE_NONE = [
+    b'{"secret": "rosebud"}',
+    b'{"v":1,"p":["rosebud"]}\n{}',
+    b'{"v":1,"p":"bob","o":["rosebud"]}\n{}',
+    b'{"v":1,"p":"bob"}\n{"a":"rosebud" "b":1}',
+    b'{"v":1,"p":"bob"}\n{"a":"rosebud","a":1}',
+    b'{"v":1,"p":"bob"}\nrosebud',
+    b'{"v":1,"p":"bob"}\n["rosebud"]',
+]
+
+
+@pytest.mark.parametrize("body", EVENTS_THAT_ARE_NONE)
+def test_dead_letters_do_not_tell_what_was_in_the_event(tmp_path: Path, body: bytes) -> None:
+    """They lie in the stream of queues, which clients with a projection may read."""
+
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, _):
+            await site.log.append(EVENTS, [Entry("p0", "s.bob.a1", body)])
+            await drain(router_of(site))
+            [reason] = await dead_letters(site)
+            assert reason
+            assert "rosebud" not in reason
+
+    run(main)
+
+
 @pytest.mark.parametrize("header", [b'{"v":1,"p":"eve"}', b'{"v":1,"p":"eve","x":"%s"}' % (b"x" * 5_000)])
 def test_what_is_sent_beside_an_event_counts_too(tmp_path: Path, header: bytes) -> None:
     """Events of two bytes under headers of any size were within every limit."""

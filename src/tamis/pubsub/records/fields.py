@@ -28,6 +28,11 @@ class RecordError(TamisError, ValueError):
     tamis.pubsub.records.fields.RecordError: a reading position is a JSON object with a version, not b'[]'
     """
 
+    def __init__(self, reason: str, found: str = "") -> None:
+        """`found` shows what is stored; `reason` can be told to whoever may not see that."""
+        super().__init__(reason + found)
+        self.reason = reason
+
 
 def write(fields: Mapping[str, Any], unusual: Mapping[str, Any] | None = None) -> bytes:
     """A record's bytes; what is unusual is left out as long as it is empty, zero or false.
@@ -61,7 +66,7 @@ class Fields:
             found = None
         version = found.get("v") if isinstance(found, dict) else None
         if not isinstance(found, dict) or type(version) is not int or version < 1:
-            raise RecordError(f"a {what} is a JSON object with a version, not {body[:60]!r}")
+            raise RecordError(f"a {what} is a JSON object with a version", f", not {body[:60]!r}")
         if version > VERSION:
             raise RecordError(
                 f"this {what} has version {version}, and this release reads up to {VERSION}: upgrade it"
@@ -75,7 +80,7 @@ class Fields:
         if value is default and default is not None:
             return value
         if not good(value):
-            raise RecordError(f"the {self._what} has no good `{name}`: {str(value)[:60]}")
+            raise RecordError(f"the {self._what} has no good `{name}`", f": {str(value)[:60]}")
         return value
 
     def number(self, name: str, default: int | None = None) -> int:

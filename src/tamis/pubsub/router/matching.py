@@ -128,7 +128,7 @@ def _split(
             try:
                 header = _checked(EventHeader.read(text), record[2])
             except RecordError as error:
-                dead[row] = str(error)
+                dead[row] = error.reason  # which more can read than the event
             else:
                 if header.origin is None and not header.missing:  # those of one session are all the same
                     if len(_plain) > 10_000:
