@@ -150,7 +150,7 @@ def test_a_gap_that_is_dropped_in_its_turn_still_counts_all_that_it_stood_for(
 
 def test_a_gap_that_is_dropped_of_a_subscribers_queue_is_still_a_gap_of_its_kind(tmp_path: Path) -> None:
     async def main() -> None:
-        async with Sites(tmp_path, [("a", "b")], link_bytes=20) as sites:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=60) as sites:
             ann = await sites.sites["b"].subscriber("ann", QueueLimits(most_bytes=0))
             await ann.subscribe("all", "TRUE", priority=9)  # as gaps have: one lane
             bob = await publishing(sites)
