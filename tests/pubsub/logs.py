@@ -2,11 +2,15 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tamis.pubsub.site import Site, connect
+from tamis.pubsub.subscriber import Subscriber
 
 _numbers = itertools.count()
 
@@ -18,7 +22,7 @@ def log_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{request.getfixturevalue('nats').url}/test-{next(_numbers)}"
 
 
-def run(work: Callable[[], Coroutine[Any, Any, Any]], seconds: float = 120) -> Any:
+def run(work: Callable[[], Coroutine[Any, Any, Any]], seconds: float = 500) -> Any:
     """Run a coroutine to its end; a test that hangs fails."""
 
     async def bounded() -> Any:
@@ -26,3 +30,12 @@ def run(work: Callable[[], Coroutine[Any, Any, Any]], seconds: float = 120) -> A
             return await work()
 
     return asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def read_by_ann(url: str, **more: Any) -> AsyncIterator[tuple[Site, Subscriber]]:
+    """A site with a subscriber that wants everything."""
+    async with connect(url, **more) as site:
+        ann = await site.subscriber("ann")
+        await ann.subscribe("all", "TRUE")
+        yield site, ann

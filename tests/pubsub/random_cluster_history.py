@@ -28,10 +28,11 @@ async def until_known(site: Site, name: str, text: str) -> None:
     """Subscribe, and wait until the other site knows it."""
     subscriber = await site.subscriber(name)
     for _ in range(60):
-        told = await subscriber.subscribe("s", text, wait=1)
+        # Long: to subscribe again would let the other site begin again, and a busy machine is no fault.
+        told = await subscriber.subscribe("s", text, wait=PATIENCE)
         if {"a", "b"} <= set(told.confirmed):
             return
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # it has not heard of another site yet
     raise AssertionError(told)
 
 

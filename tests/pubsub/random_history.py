@@ -15,14 +15,14 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Awaitable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import tamis
+from pubsub import shrinking
 from pubsub.jumping_clock import JumpingClock
-from pubsub.shrinking import fewest_steps
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, Entry, LogError, LogUnavailableError, RolledBackError
 from tamis.pubsub.log.sqlite import SqliteLog
@@ -428,24 +428,5 @@ class History:
 
 
 def play(seed: int, folder: Path, settings: Settings) -> History:
-    """Play a history; one that fails names its seed, and the fewest steps after which it still does."""
-    history = History(seed, folder, settings)
-    try:
-        asyncio.run(history.run())
-    except BaseException as error:
-        fewest = fewest_steps(
-            lambda steps: _fails(seed, folder, replace(settings, steps=steps)), settings.steps
-        )
-        error.add_note(f"seed {seed}, {settings}; it still fails with steps={fewest}")
-        raise
-    return history
-
-
-def _fails(seed: int, folder: Path, settings: Settings) -> bool:
-    place = folder / f"shorter-{seed}-{settings.steps}"
-    place.mkdir()
-    try:
-        asyncio.run(History(seed, place, settings).run())
-    except BaseException:
-        return True
-    return False
+    """Play a history from a seed."""
+    return shrinking.play(History, seed, folder, settings)

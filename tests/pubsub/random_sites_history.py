@@ -11,18 +11,15 @@ lost: a site that is gone, or one that was restored from a copy. What is heard m
 dropped must be a gap for whoever should have heard it.
 """
 
-import asyncio
 import random
-import shutil
-import sqlite3
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tamis
+from pubsub import backups, shrinking
 from pubsub.jumping_clock import JumpingClock
 from pubsub.several_sites import NEXT_RELEASE, TODAY, Sites
-from pubsub.shrinking import fewest_steps
 from tamis.pubsub import keys
 from tamis.pubsub.log import STATE, Entry
 from tamis.pubsub.log.contract import RolledBackError
@@ -118,7 +115,7 @@ class SitesHistory:
         self.was_rerouted = False
         self.known: dict[str, dict[str, str]] = {}
         """What each reader wants and every living site knew when all was calm."""
-        self.copies: dict[str, Path] = {}
+        self.copies: set[str] = set()
         self.serial = 0
 
     async def run(self) -> None:
@@ -285,23 +282,12 @@ class SitesHistory:
                 reader.subscriber = await self.sites.sites[name].subscriber(reader.name)
 
     def copy(self, name: str) -> None:
-        path = self.folder / f"{name}.copy"
-        source, target = sqlite3.connect(self.sites.path(name)), sqlite3.connect(path)
-        with target:
-            source.backup(target)
-        source.close()
-        target.close()
-        self.copies[name] = path
+        backups.back_up(self.sites.path(name))
+        self.copies.add(name)
 
     async def restore(self, name: str) -> None:
         await self.stop(name)
-        path = self.sites.path(name)
-        for suffix in ("-wal", "-shm"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
-        # As another file: neighbours' links may still have the old one open.
-        restored = path.with_suffix(".restored")
-        shutil.copy(self.copies[name], restored)
-        restored.replace(path)
+        backups.restore(self.sites.path(name))
         self.damage(name)
         # What was subscribed since the copy is forgotten with it, and those who did not know subscribe again.
         for reader in self.readers:
@@ -417,24 +403,5 @@ class SitesHistory:
 
 
 def play(seed: int, folder: Path, settings: Settings) -> SitesHistory:
-    """Play a history; one that fails names its seed, and the fewest steps after which it still does."""
-    history = SitesHistory(seed, folder, settings)
-    try:
-        asyncio.run(history.run())
-    except BaseException as error:
-        fewest = fewest_steps(
-            lambda steps: _fails(seed, folder, replace(settings, steps=steps)), settings.steps
-        )
-        error.add_note(f"seed {seed}, {settings}; it still fails with steps={fewest}")
-        raise
-    return history
-
-
-def _fails(seed: int, folder: Path, settings: Settings) -> bool:
-    place = folder / f"shorter-{seed}-{settings.steps}"
-    place.mkdir()
-    try:
-        asyncio.run(SitesHistory(seed, place, settings).run())
-    except BaseException:
-        return True
-    return False
+    """Play a history from a seed."""
+    return shrinking.play(SitesHistory, seed, folder, settings)

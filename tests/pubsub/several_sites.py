@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from pubsub import backups
 from tamis.pubsub.log import Log, LogUnavailableError, open_log
 from tamis.pubsub.records import fields
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site
 from tamis.pubsub.sites.interest import Generalising
@@ -96,6 +98,22 @@ class Sites:
         await self.networks.pop(name).close()
         self.routers.pop(name)
         await self.sites.pop(name).close()
+
+    def keeping(self, name: str, log: Log | None = None) -> Retention:
+        """What keeps the log of a site small."""
+        router = self.routers[name]
+        return Retention(log or router.log, router.settings, router.table, router.counters)
+
+    def back_up(self, name: str) -> None:
+        """Keep a copy of a site's log, for `restore`."""
+        backups.back_up(self.path(name))
+
+    async def restore(self, name: str) -> None:
+        """Stop a site, put the copy of its log in place, and start it again."""
+        await self.stop(name)
+        await self.step()
+        backups.restore(self.path(name))
+        await self.start(name)
 
     def _opening(self, here: str, other: str) -> Callable[[], Awaitable[Log]]:
         def is_cut() -> bool:

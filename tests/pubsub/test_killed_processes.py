@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from pubsub.cluster import started
 from pubsub.logs import run
 from pubsub.router_processes import RouterProcess
-from servers import NatsServer, free_ports
+from servers import NatsServer
 from tamis.pubsub import Delivered, LogError, connect
 from tamis.pubsub.site import Site
 
@@ -137,17 +138,7 @@ def test_routers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path) -> None
 @pytest.fixture
 def cluster(nats_program: str, tmp_path: Path) -> Iterator[tuple[list[NatsServer], str]]:
     """Three servers that replicate among themselves."""
-    ports = free_ports(3)
-    routes = ",".join(f"nats://127.0.0.1:{port}" for port in ports)
-    with ExitStack() as stack:
-        servers = []
-        for number, port in enumerate(ports):
-            folder = tmp_path / f"n{number}"
-            folder.mkdir()
-            more = ("-n", f"n{number}", "--cluster_name", "tamis", "--cluster", f"nats://127.0.0.1:{port}")
-            server = NatsServer(nats_program, folder, *more, "--routes", routes)
-            servers.append(server.start())
-            stack.callback(server.stop)
+    with started(nats_program, tmp_path) as servers:
         hosts = ",".join(server.url.removeprefix("nats://") for server in servers)
         yield servers, f"nats://{hosts}/site?replicas=3"
 

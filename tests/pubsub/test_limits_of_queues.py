@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pubsub.logs import run
+from pubsub.logs import read_by_ann, run
 from pubsub.test_site import drain, heard, router_of
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
@@ -121,9 +121,7 @@ def test_what_waits_too_long_is_dropped_and_what_was_read_can_be_replayed(log_ur
 
 def test_an_operator_can_move_a_running_client_back(log_url: str) -> None:
     async def main() -> None:
-        async with connect(log_url, partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
             bob, router = await site.publisher("bob"), router_of(site, batch=1)
             await bob.publish([{"n": n} for n in range(3)])
             await drain(router)
@@ -238,9 +236,7 @@ def test_a_record_that_was_read_in_part_and_dropped_hides_nothing_of_the_next(lo
 
 def test_positions_of_a_release_that_did_not_name_the_record(log_url: str) -> None:
     async def main() -> None:
-        async with connect(log_url, partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url, partitions=1) as (site, _):
             bob, router = await site.publisher("bob"), router_of(site)
             await bob.publish([{"n": n} for n in range(4)])
             await drain(router)

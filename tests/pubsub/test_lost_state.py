@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from pubsub.logs import run
+from pubsub.logs import read_by_ann, run
 from pubsub.router_processes import metric
 from servers import Nats
 from tamis.pubsub import Delivered, StreamLostError, connect, keys
@@ -109,9 +109,7 @@ def test_a_fresh_router_does_not_wait_for_what_was_purged(log_url: str) -> None:
 
 def test_a_last_record_that_others_removed_is_not_waited_for(log_url: str) -> None:
     async def main() -> None:
-        async with connect(log_url) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url) as (site, ann):
             await ann.subscribe("few", "n = 1")
             end = await site.log.end(STATE)
             await site.log.trim(STATE, end + 1, *keys.subscription_key("ann", "few"))

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from pubsub.logs import run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import LogError, LogUnavailableError, connect, keys
-from tamis.pubsub.log import EVENTS, STATE, Entry, open_log
+from tamis.pubsub.log import EVENTS, STATE, Entry, nats_answers, open_log
+from tamis.pubsub.log import nats as nats_log
 from tamis.pubsub.log.nats import NatsLog
-from tamis.pubsub.records import Grant
+from tamis.pubsub.records import EventHeader, Grant
 
 
 class Authority:
@@ -107,6 +109,7 @@ def test_a_server_that_wants_certificates_of_its_clients(nats_program: str, tmp_
         """A certificate and its key in one file."""
         made = authority.issue("ann")
         made[0].write_bytes(made[0].read_bytes() + made[1].read_bytes())
+        made[0].chmod(0o600)
         return made[0]
 
     async def main(url: str) -> None:
@@ -176,6 +179,7 @@ def test_credentials_of_an_account(nats_program: str, tmp_path: Path) -> None:
             f"-----BEGIN NATS USER JWT-----\n{user_jwt}\n------END NATS USER JWT------\n\n"
             f"-----BEGIN USER NKEY SEED-----\n{user.seed.decode()}\n------END USER NKEY SEED------\n"
         )
+        files[name].chmod(0o600)
     config = tmp_path / "nats.conf"
     config.write_text(
         f"operator: {operator_jwt}\nsystem_account: {preload[-1].partition(':')[0]}\nresolver: MEMORY\n"
@@ -198,6 +202,7 @@ def test_credentials_of_an_account(nats_program: str, tmp_path: Path) -> None:
         for number, content in enumerate(hostile):
             wrong = tmp_path / f"wrong-{number}"
             wrong.write_bytes(content)
+            wrong.chmod(0o600)
             options += [{"credentials": str(wrong)}, {"authority": str(wrong)}]
         # All at once: some are tried for seconds.
         refused = await asyncio.gather(
@@ -215,40 +220,66 @@ def test_credentials_of_an_account(nats_program: str, tmp_path: Path) -> None:
 
 
 PERMISSIONS = """
-authorization {{
+authorization {
   users = [
-    {{user: router, password: secret}}
-    {{user: ann, password: hers, permissions: {{
+    {user: router, password: secret}
+    {user: ann, password: hers, permissions: {
       publish: ["tamis.site.state.sub.ann.>", "tamis.site.state.read.ann", "tamis.site.state.queue.ann",
                 "tamis.site.wake.*", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.tamis-site-state",
                 "$JS.API.STREAM.MSG.GET.tamis-site-queues", "$JS.API.DIRECT.GET.tamis-site-queues",
                 "$JS.API.DIRECT.GET.tamis-site-state"]
-      subscribe: ["_INBOX.>", "tamis.site.wake.*"]
-    }}}}
+      subscribe: ["_INBOX_ann.>", "tamis.site.wake.*"]
+    }}
+    {user: bob, password: his, permissions: {
+      publish: ["tamis.site.events.*.s.bob.*", "tamis.site.wake.*", "$JS.API.STREAM.INFO.*",
+                "$JS.API.STREAM.MSG.GET.tamis-site-state"]
+      subscribe: ["_INBOX_bob.>", "tamis.site.wake.*"]
+    }}
   ]
-}}
+}
 """
 
 
-def test_a_client_with_few_permissions_gets_its_copies_and_no_event(
-    nats_program: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def guarded(nats_program: str, tmp_path: Path) -> Iterator[str]:
+    """The address of a server with the permissions that the docs show."""
     config = tmp_path / "nats.conf"
-    config.write_text(PERMISSIONS.format())
+    config.write_text(PERMISSIONS)
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        yield server.url.removeprefix("nats://")
 
-    async def main(address: str) -> None:
+
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait long for what never comes: a server does not answer what is forbidden."""
+    monkeypatch.setattr(nats_log, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(nats_answers, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(nats_log, "RETRIES", 1)
+
+
+def test_a_client_with_few_permissions_gets_its_copies_and_no_event(
+    guarded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
         with pytest.raises(LogUnavailableError):
-            async with connect(f"nats://{address}/site"):
+            async with connect(f"nats://{guarded}/site"):
                 pass
-        async with connect(f"nats://router:secret@{address}/site", partitions=1) as site:
+        async with connect(f"nats://router:secret@{guarded}/site", partitions=1) as site:
             await site.log.append(STATE, [Entry(keys.GRANT, "ann", Grant(attributes=("price",)).body())])
-            async with connect(f"nats://ann:hers@{address}/site") as hers:
+            async with connect(f"nats://ann:hers@{guarded}/site?inbox=_INBOX_ann") as hers:
                 ann = await hers.subscriber("ann")
                 await ann.subscribe("all", "price > 0")
+                seen: list[bytes] = []
+
+                async def see(message: Any) -> None:
+                    seen.append(message.data)
+
+                # What the server answers to others is not for her ears either.
+                await hers.log._client.subscribe("_INBOX.>", cb=see)  # type: ignore[attr-defined]
                 await (await site.publisher("bob")).publish([{"price": 1, "secret": 2}, {"price": 0}])
                 await drain(router_of(site))
                 assert await heard(ann) == [{"price": 1}]
                 await ann.acknowledge()
+                soon(monkeypatch)
                 for forbidden in (
                     hers.log.fetch(EVENTS, [1]),
                     hers.log.append(EVENTS, [Entry("p0", "x", b"{}")]),
@@ -256,6 +287,38 @@ def test_a_client_with_few_permissions_gets_its_copies_and_no_event(
                 ):
                     with pytest.raises(LogError):
                         await forbidden
+                assert not any(b"secret" in data for data in seen)
 
-    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
-        run(lambda: main(server.url.removeprefix("nats://")))
+    run(main)
+
+
+def test_a_publisher_with_few_permissions_publishes_under_its_name_alone(
+    guarded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with (
+            connect(f"nats://router:secret@{guarded}/site", partitions=1) as site,
+            connect(f"nats://bob:his@{guarded}/site?inbox=_INBOX_bob") as his,
+        ):
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await his.publisher("bob", timeout=1)
+            assert await bob.publish([{"n": 1}, {"n": 2}]) == [1, 2]
+            header = EventHeader("eve").body()
+            forged = EventHeader("bob", "rome", targets=(("site", 1),)).body()
+            # Under his own sessions he can write what he wants, and the router reads it as his.
+            mine = [
+                Entry("p0", keys.session_detail("bob", "a1"), text + b'\n{"n":3}')
+                for text in (header, forged)
+            ]
+            await his.log.append(EVENTS, mine)
+            for detail in (keys.session_detail("eve", "a1"), "a1", "link-rome", keys.DROPPED):
+                with pytest.raises(LogError):
+                    await his.log.append(EVENTS, [Entry("p0", detail, header + b'\n{"n":4}')])
+            with pytest.raises(LogError):
+                await his.log.read(EVENTS)
+            monkeypatch.undo()
+            await drain(router_of(site))
+            assert await heard(ann) == [{"n": 1}, {"n": 2}]
+
+    run(main)

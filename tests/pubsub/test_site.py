@@ -7,14 +7,14 @@ one append takes, clients that take each other's queue, a rolled-back log.
 
 import asyncio
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tamis
-from pubsub.logs import run
+from pubsub.backups import back_up, restore
+from pubsub.logs import read_by_ann, run
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogFullError, LogUnavailableError, RolledBackError
 from tamis.pubsub.records import Cursor, DeadLetter, Delivery, Grant, QueueLimits, Subscription, write
@@ -76,9 +76,7 @@ def test_each_subscriber_gets_what_it_wants_in_order(log_url: str) -> None:
 
 def test_what_was_acknowledged_is_not_delivered_again(log_url: str) -> None:
     async def main() -> None:
-        async with connect(log_url) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url) as (site, ann):
             await (await site.publisher("bob")).publish([{"n": n} for n in range(10)])
             await drain(router_of(site))
             items = [await ann.next(10) for _ in range(7)]
@@ -94,9 +92,7 @@ def test_what_was_acknowledged_is_not_delivered_again(log_url: str) -> None:
 
 def test_two_publishers_of_one_name_do_not_collide(log_url: str) -> None:
     async def main() -> None:
-        async with connect(log_url) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url) as (site, ann):
             one, two = await site.publisher("bob"), await site.publisher("bob")
             for n in range(5):
                 await one.publish({"from": 1, "n": n})
@@ -130,9 +126,7 @@ def test_a_router_that_lost_its_lease_is_fenced_off(log_url: str) -> None:
     """Paused while it holds a batch, and somebody else goes on: nothing twice, nothing lost."""
 
     async def main() -> None:
-        async with connect(log_url, partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
             bob = await site.publisher("bob")
             await bob.publish([{"n": n} for n in range(5)])
             clock = [0.0]
@@ -155,9 +149,7 @@ def test_a_router_that_lost_its_lease_is_fenced_off(log_url: str) -> None:
 
 def test_a_zombie_with_a_batch_in_hand_is_refused(log_url: str) -> None:
     async def main() -> None:
-        async with connect(log_url, partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
             await (await site.publisher("bob")).publish([{"n": n} for n in range(3)])
             clock = [0.0]
             old = router_of(site, clock=lambda: clock[0])
@@ -225,9 +217,7 @@ def test_a_lost_answer_neither_loses_nor_repeats(log_url: str, lost: str) -> Non
     """Of a publisher, and of a router between its output and its acknowledgement, which are one append."""
 
     async def main() -> None:
-        async with connect(log_url, partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
             cut = Cut(site.log)
             bob = await Site(cut, site.settings).publisher("bob")  # type: ignore[arg-type]
             router = router_of(Site(cut, site.settings))  # type: ignore[arg-type]
@@ -295,9 +285,7 @@ HOSTILE = [b"", b"\n", b"{}\n", b"\xff\xfe\n{}", b'{"v":1,"p":"x"}', b'{"v":1,"p
 @pytest.mark.parametrize("body", HOSTILE)
 def test_an_event_that_is_none_becomes_a_dead_letter_and_the_others_go_on(log_url: str, body: bytes) -> None:
     async def main() -> None:
-        async with connect(log_url, partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
             bob = await site.publisher("bob")
             await bob.publish({"n": 1})
             await site.log.append(EVENTS, [Entry("p0", "evil", body)])
@@ -446,40 +434,20 @@ def test_text_with_line_breaks_arrives_as_it_was(log_url: str) -> None:
 # --- rollback ------------------------------------------------------------------------------------------
 
 
-async def copy_of(site: Site, path: Path) -> None:
-    """A backup, made as SQLite wants it."""
-    import sqlite3
-
-    source, target = sqlite3.connect(path), sqlite3.connect(path.with_suffix(".backup"))
-    with target:
-        source.backup(target)
-    source.close()
-    target.close()
-
-
-def restore(path: Path) -> None:
-    for suffix in ("-wal", "-shm"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
-    shutil.copy(path.with_suffix(".backup"), path.with_suffix(".restored"))
-    shutil.move(path.with_suffix(".restored"), path)
-
-
 @pytest.mark.parametrize("grows", [0, 3, 30])
 def test_a_rolled_back_log_is_noticed_and_later_events_are_heard(tmp_path: Path, grows: int) -> None:
     """Also when the older copy has grown past all that anybody remembers before they look again."""
 
     async def main() -> None:
         path = tmp_path / "site.db"
-        async with connect(f"sqlite:{path}", partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(f"sqlite:{path}", partitions=1) as (site, ann):
             bob = await site.publisher("bob")
             router = router_of(site)
             await bob.publish([{"n": n} for n in range(5)])
             await drain(router)
             assert len(await heard(ann)) == 5
             await ann.acknowledge()
-            await copy_of(site, path)
+            back_up(path)
             for n in range(5, 10):
                 await bob.publish({"n": n})
                 await drain(router)
@@ -513,9 +481,7 @@ def test_a_rolled_back_log_is_noticed_and_later_events_are_heard(tmp_path: Path,
 def test_a_log_that_was_deleted_and_made_again_is_noticed(tmp_path: Path) -> None:
     async def main() -> None:
         path = tmp_path / "site.db"
-        async with connect(f"sqlite:{path}", partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(f"sqlite:{path}", partitions=1) as (site, ann):
             bob, router = await site.publisher("bob"), router_of(site)
             await bob.publish([{"n": n} for n in range(5)])
             await drain(router)
@@ -537,9 +503,7 @@ def test_a_log_that_was_deleted_and_made_again_is_noticed(tmp_path: Path) -> Non
 
 def test_a_full_log_acknowledges_nothing_and_loses_nothing(tmp_path: Path) -> None:
     async def main() -> None:
-        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1, most_bytes=400_000) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1, most_bytes=400_000) as (site, _):
             bob, router = await site.publisher("bob"), router_of(site)
             accepted = 0
             try:

@@ -1,6 +1,8 @@
 """Which record lies under which key. See `tamis.pubsub.log.contract` for streams, topics and details.
 
-events   pN        SESSION           an event of partition N
+events   pN        s.NAME.SESSION    an event of partition N; releases before 0.2 wrote SESSION alone
+         pN        link-SITE         an event that came over a link, as it is stored here
+         pN        dropped           a gap that this site tells others
          link      SITE              how far a neighbour's queue for this site is taken over
          seen      SITE              which events of a site have come already
 queues   q-NAME    PARTITION.PRIORITY   deliveries for a subscriber (NAME is @SITE for a neighbour)
@@ -47,6 +49,7 @@ PLAIN_SUBSCRIPTION = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 """The detail of a subscription whose names need no escapes: nearly all, and there are millions."""
 SETTINGS: Key = ("site", "settings")
 LIFE: Key = ("site", "life")
+DROPPED = "dropped"
 
 
 def is_key(topic: str, detail: str) -> bool:
@@ -68,6 +71,16 @@ def partition_topic(partition: int) -> str:
     return f"p{partition}"
 
 
+def partition_in(topic: str) -> int | None:
+    """The partition whose topic it is; None if it is another topic.
+
+    >>> partition_in("p3"), partition_in("seen"), partition_in("p-1")
+    (3, None, None)
+    """
+    number = topic.removeprefix("p")
+    return int(number) if topic.startswith("p") and number.isascii() and number.isdecimal() else None
+
+
 @lru_cache(maxsize=10_000)
 def partition_of(publisher: str, partitions: int) -> int:
     """The partition of a publisher's events: the same for all its sessions, so that they stay in order.
@@ -76,6 +89,42 @@ def partition_of(publisher: str, partitions: int) -> int:
     0
     """
     return zlib.crc32(publisher.encode("utf-8", "surrogatepass")) % partitions
+
+
+def session_detail(publisher: str, session: str) -> str:
+    """The detail of a publisher's events: who may write there may publish under that name.
+
+    >>> session_detail("bob", "a1")
+    's.bob.a1'
+    """
+    return f"s.{token(publisher)}.{session}"
+
+
+def link_detail(neighbour: str) -> str:
+    """The detail of events that came over the link from a neighbour.
+
+    >>> link_detail("rome")
+    'link-rome'
+    """
+    return f"link-{token(neighbour)}"
+
+
+def is_of_router(detail: str) -> bool:
+    """Whether only routers write under a detail of events: who publishes has a session.
+
+    >>> is_of_router("link-rome"), is_of_router(DROPPED), is_of_router("s.bob.a1"), is_of_router("a1")
+    (True, True, False, False)
+    """
+    return detail == DROPPED or detail.startswith("link-")
+
+
+def is_of_publisher(detail: str, publisher: str) -> bool:
+    """Whether a publisher may have written under a detail of events.
+
+    >>> is_of_publisher("s.bob.a1", "bob"), is_of_publisher("s.eve.a1", "bob"), is_of_publisher("a1", "bob")
+    (True, False, True)
+    """
+    return not detail.startswith("s.") or detail.startswith(f"s.{token(publisher)}.")
 
 
 def queue_topic(subscriber: str) -> str:

@@ -21,13 +21,29 @@ def check_name(what: str, name: object) -> str:
     ...
     tamis.errors.ArgumentError: a subscriber's name is 1 to 128 bytes of printable text, not ''
     """
-    if (
-        not isinstance(name, str)
-        or not name.isprintable()
-        or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= MOST_NAME_BYTES
-    ):
+    if not isinstance(name, str) or not is_name(name):
         raise ArgumentError(f"a {what}'s name is 1 to 128 bytes of printable text, not {name!r}")
     return name
+
+
+def is_name(value: object) -> bool:
+    """Whether a value can be a name: also of what others have written, who check nothing.
+
+    >>> is_name("ann"), is_name(""), is_name("a" * 129), is_name("\\ud800"), is_name(7)
+    (True, False, False, False, False)
+    """
+    if not isinstance(value, str) or not value.isprintable():  # halves of surrogate pairs are not
+        return False
+    return 1 <= len(value.encode()) <= MOST_NAME_BYTES
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is a part of a key, or of a subject, as it is.
+
+    >>> is_plain("_INBOX_ann"), is_plain("a.b"), is_plain("")
+    (True, False, False)
+    """
+    return bool(name) and token(name) == name
 
 
 @lru_cache(maxsize=10_000)

@@ -69,7 +69,7 @@ class Publisher:
 
     @property
     def _key(self) -> Key:
-        return self._topic, self.session
+        return self._topic, keys.session_detail(self.name, self.session)
 
     async def publish(self, events: EventLike | Iterable[EventLike]) -> list[int]:
         """Publish an event or several; they are safe when it returns their numbers, and in this order.

@@ -35,6 +35,7 @@ from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
     DEFAULT_PRIORITY,
     LINK,
+    ROLLBACK,
     Delivery,
     Drops,
     EventHeader,
@@ -363,7 +364,7 @@ class Subscriber:
             number = last + 1
         for reason, count in counts.items():
             # How many a gap stood for, and who wanted them, is not known.
-            self._buffer.append(Gap(reason, None if reason == LINK else count, place))
+            self._buffer.append(Gap(reason, None if reason in (LINK, ROLLBACK) else count, place))
 
     async def _buffer_events(
         self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]

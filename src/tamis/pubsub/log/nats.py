@@ -38,6 +38,7 @@ from tamis.pubsub.log.contract import (
     StreamLostError,
 )
 from tamis.pubsub.log.nats_answers import ANSWER_SECONDS, Answers, Inbox, micros
+from tamis.pubsub.log.secrets import check_private, without_password
 from tamis.pubsub.names import token
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class NatsLog:
         credentials: str | None = None,
         authority: str | None = None,
         certificate: str | None = None,
+        inbox: str = "_INBOX",
     ) -> "NatsLog":
         """Connect, and make the streams of a site where they are missing."""
         try:
@@ -105,6 +107,9 @@ class NatsLog:
         except ImportError:
             raise LogError(missing_extra("a log on NATS", "nats")) from None
 
+        for file in (credentials, certificate):
+            if file:
+                check_private(file, "a key")
         tls = _tls(authority, certificate)
         log: NatsLog | None = None
 
@@ -127,6 +132,7 @@ class NatsLog:
                     reconnected_cb=on_reconnect,
                     error_cb=on_error,
                     pending_size=64 << 20,
+                    inbox_prefix=inbox,
                     **options,
                 )
             )
@@ -134,7 +140,8 @@ class NatsLog:
             raise LogError(missing_extra("credentials of NATS", "nats")) from None
         except (OSError, nats.errors.Error, TimeoutError) as error:
             reason = str(error) or type(error).__name__
-            raise LogUnavailableError(f"cannot reach NATS at {', '.join(servers)}: {reason}") from None
+            shown = ", ".join(map(without_password, servers))
+            raise LogUnavailableError(f"cannot reach NATS at {shown}: {reason}") from None
         except Exception as error:  # whatever the client makes of a file that is none
             reason = f"{credentials}: " if credentials else ""
             raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
@@ -442,6 +449,8 @@ class NatsLog:
             self._inbox.forget(reply)
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
+        if answers.refusal:
+            raise LogUnavailableError(f"NATS does not read {self._stream(stream)}: {answers.refusal}")
         return answers
 
     async def _leader(self, stream: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:

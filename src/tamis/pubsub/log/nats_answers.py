@@ -24,6 +24,8 @@ ANSWER_SECONDS = 5.0
 _CONTROL_LINE = 1
 """The state of the library's parser in which a new message begins."""
 _LINE = re.compile(rb"HMSG (\S+) ([0-9]+) ([0-9]+) ([0-9]+)\r\n")
+_END, _NONE, _UNSERVED = "204", "404", "503"
+"""What a server says instead of a message: the end of a batch; there is none; nobody is there to answer."""
 _SUBJECT = b"\r\nNats-Subject: "
 _STORED = re.compile(
     rb"\r\nNats-Subject: ([!-~]+)\r\nNats-Sequence: ([0-9]{1,19})\r\n"
@@ -49,6 +51,8 @@ class Answers:
         self.pending = 0
         """How many more there were no room for."""
         self.is_unserved = False
+        self.refusal = ""
+        """Why the server does not answer, if it says so: then it is not even known that there is none."""
         self._last: int | None = None
         self._left = requests
         self._are_batches = are_batches
@@ -80,7 +84,9 @@ class Answers:
                 self.stored(subject, int(headers["Nats-Sequence"]), stamp, before, body)
                 return
             if "Status" in headers:
-                self.is_unserved |= headers["Status"] == "503"
+                self.is_unserved |= headers["Status"] == _UNSERVED
+                if headers["Status"] not in (_END, _NONE, _UNSERVED):
+                    self.refusal = f"{headers['Status']} {headers.get('Description', '')}".strip()
                 self.known_until = int(headers.get("Nats-UpTo-Sequence", 0))
                 self.pending = int(headers.get("Nats-Num-Pending", 0))
                 self._last = int(headers.get("Nats-Last-Sequence", 0))
@@ -234,13 +240,13 @@ def headers_of(raw: bytes) -> dict[str, str]:
     """The headers of a message, the last of each name, with the status that stands before them.
 
     >>> headers_of(b"NATS/1.0 204 EOB\\r\\nNats-Num-Pending: 0\\r\\n\\r\\n")
-    {'Nats-Num-Pending': '0', 'Status': '204'}
+    {'Nats-Num-Pending': '0', 'Status': '204', 'Description': 'EOB'}
     """
     first, _, rest = raw.decode("utf-8", "replace").partition("\r\n")
     pairs = (line.partition(":") for line in rest.split("\r\n"))
     found = {name.strip(): value.strip() for name, colon, value in pairs if colon}
-    status = first.removeprefix("NATS/1.0").strip()[:3]
-    return {**found, "Status": status} if status else found
+    status = first.removeprefix("NATS/1.0").strip()
+    return {**found, "Status": status[:3], "Description": status[3:].strip()} if status else found
 
 
 def micros(stamp: bytes) -> int:

@@ -4,7 +4,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from tamis.pubsub.log.contract import Log, LogError
-from tamis.pubsub.names import check_name
+from tamis.pubsub.log.secrets import without_password
+from tamis.pubsub.names import check_name, is_plain
 
 
 async def open_log(
@@ -15,8 +16,9 @@ async def open_log(
     `sqlite:PATH` is a file. `nats://HOST:PORT/SITE` are streams named after the site, on NATS servers with
     JetStream; several servers are separated by commas, `?replicas=3` keeps each stream on three of them, and
     `tls://` needs `authority`, a PEM file. `credentials` is a credentials file of NATS, and
-    `?certificate=FILE` names a PEM file with a client's certificate and its key. `most_bytes` limits what the
-    log may take: beyond it, appending raises `LogFullError`.
+    `?certificate=FILE` names a PEM file with a client's certificate and its key. Answers come to subjects
+    below `_INBOX`, or below `?inbox=NAME`, which a server can keep from other clients. `most_bytes` limits
+    what the log may take: beyond it, appending raises `LogFullError`.
 
     >>> import asyncio, tempfile
     >>> async def example(folder):
@@ -40,7 +42,7 @@ async def open_log(
         try:
             parts = urlsplit(url)
         except ValueError as error:
-            raise LogError(f"cannot open {url}: {error}") from None
+            raise LogError(f"cannot open {without_password(url)}: {error}") from None
         site = check_name("site", parts.path.strip("/") or "main")
         options = parse_qs(parts.query)
         try:
@@ -48,11 +50,15 @@ async def open_log(
         except ValueError:
             replicas = 0
         certificate = options.pop("certificate", [None])[0]
-        if options or not 1 <= replicas <= 5:
+        inbox = options.pop("inbox", ["_INBOX"])[0]
+        if options or not 1 <= replicas <= 5 or not is_plain(inbox):
             raise LogError(
-                f"cannot open {url}: after `?` only replicas=1 to 5 and certificate=FILE are known"
+                f"cannot open {without_password(url)}: after `?` only replicas=1 to 5, certificate=FILE and "
+                "inbox=NAME (letters, digits, - and _) are known"
             )
-        servers = [f"{scheme}://{address}" for address in parts.netloc.split(",")]
+        # Who we are is the same for all servers; it stands before the first.
+        user, at, addresses = parts.netloc.rpartition("@")
+        servers = [f"{scheme}://{user}{at}{address}" for address in addresses.split(",")]
         return await NatsLog.open(
             servers,
             site,
@@ -61,5 +67,6 @@ async def open_log(
             credentials=credentials,
             authority=authority,
             certificate=certificate,
+            inbox=inbox,
         )
-    raise LogError(f"cannot open {url!r}: a log is sqlite:PATH or nats://HOST:PORT/SITE")
+    raise LogError(f"cannot open {without_password(url)!r}: a log is sqlite:PATH or nats://HOST:PORT/SITE")

@@ -9,6 +9,7 @@ operation: the file is opened again and `generation` grows.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import sqlite3
@@ -219,6 +220,9 @@ class SqliteLog:
             self._connection.close()
             self._connection = None
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Events are not for every user of the machine; what SQLite puts beside a file is as private as it is.
+        with contextlib.suppress(OSError):  # it is there, or SQLite will say why not
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o660))
         connection = sqlite3.connect(
             self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )

@@ -1,6 +1,6 @@
 """What is stored in a log, with its version; and the only place that reads and writes it."""
 
-from tamis.pubsub.records.drops import Drop, Drops, read_drops
+from tamis.pubsub.records.drops import Behind, Drop, Drops, read_drops
 from tamis.pubsub.records.events import (
     DEFAULT_HOPS,
     LINK,
@@ -10,6 +10,7 @@ from tamis.pubsub.records.events import (
     event_body,
     is_target_list,
     split_event,
+    to_targets,
 )
 from tamis.pubsub.records.fields import (
     Fields,
@@ -51,6 +52,7 @@ __all__ = [
     "LINK_KEEP_SECONDS",
     "ROLLBACK",
     "Advertisement",
+    "Behind",
     "Cursor",
     "DeadLetter",
     "Delivery",
@@ -77,5 +79,6 @@ __all__ = [
     "plain_subscription",
     "read_drops",
     "split_event",
+    "to_targets",
     "write",
 ]

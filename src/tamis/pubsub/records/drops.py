@@ -1,9 +1,12 @@
 """What was dropped, so that whoever did not get it learns why."""
 
+from collections import Counter
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tamis.pubsub.log.contract import Record
+from tamis.pubsub.records.events import ROLLBACK
 from tamis.pubsub.records.fields import MOST_NUMBER, Fields, RecordError, is_number, is_text_list, write
 
 MOST_RECENT_DROPS = 200
@@ -20,7 +23,7 @@ class Drop:
     """
 
     reason: str
-    """`bytes`, `age`, or `link`: what said that events were missing, and of what then nobody learns."""
+    """`bytes`, `age`; or `link`, `rollback`: what said that events were missing stays what it was."""
     lane: str
     first: int
     last: int
@@ -29,6 +32,49 @@ class Drop:
     def count(self) -> int:
         """How many."""
         return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What sites behind a neighbour are told of what was dropped of its queue.
+
+    >>> behind = Behind().and_untold({"rome": 2}).begun({"bonn"})
+    >>> behind.telling, behind.told, behind.done().is_open
+    ({'rome': 2}, {'rome': 1}, False)
+    """
+
+    untold: dict[str, int] = field(default_factory=dict)
+    """How many dropped events were on their way to each site, which was not told."""
+    telling: dict[str, int] = field(default_factory=dict)
+    """Those that the sites are just being told of."""
+    told: dict[str, int] = field(default_factory=dict)
+    """How many gaps each site was told of, this one with them."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody is still to be told."""
+        return bool(self.untold or self.telling)
+
+    def and_untold(self, more: Mapping[str, int]) -> "Behind":
+        """This, and what else was dropped."""
+        return replace(self, untold=dict(Counter(self.untold) + Counter(more)))
+
+    def begun(self, but: Container[str]) -> "Behind":
+        """What was untold is being told, but to some sites; unless something is under way already."""
+        if self.telling:
+            return self
+        telling = {site: count for site, count in self.untold.items() if site not in but}
+        told = {**self.told, **{site: self.told.get(site, 0) + 1 for site in telling}}
+        return Behind({}, telling, told)
+
+    def done(self) -> "Behind":
+        """They were told."""
+        return replace(self, telling={})
+
+    def fields(self) -> dict[str, dict[str, int]]:
+        """As fields of a record, those that say something."""
+        counts = {"untold": self.untold, "telling": self.telling, "told": self.told}
+        return {name: count for name, count in counts.items() if count}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +90,10 @@ class Drops:
     recent: tuple[Drop, ...] = ()
     next: dict[str, int] = field(default_factory=dict)
     """The next delivery number of lanes that are empty."""
-    untold: dict[str, int] = field(default_factory=dict)
-    """Of a neighbour's queue: how many dropped events were on their way to each site, which was not told."""
-    telling: dict[str, int] = field(default_factory=dict)
-    """Those that the sites are just being told of."""
-    told: dict[str, int] = field(default_factory=dict)
-    """How many gaps each site was told of, this one with them."""
+    behind: Behind = field(default_factory=Behind)
+    """Of a neighbour's queue: dropped events that were on their way to other sites."""
+    rollbacks: Behind = field(default_factory=Behind)
+    """The same of gaps that said that a log was rolled back."""
     stood: tuple[Stood, ...] = ()
     """Of a neighbour's queue: dropped deliveries that do not count as one event, for they were gaps."""
 
@@ -93,6 +137,18 @@ class Drops:
         """How many events more than deliveries are missing, of those from a number up to before another."""
         return sum(more for other, number, more in self.stood if other == lane and first <= number < end)
 
+    def rolled_back(self, lane: str, first: int, end: int) -> int:
+        """How many of the missing deliveries said that a log was rolled back.
+
+        >>> Drops().and_drop(Drop("rollback", "0.0", 3, 3)).rolled_back("0.0", 1, 9)
+        1
+        """
+        return sum(
+            max(0, min(drop.last + 1, end) - max(drop.first, first))
+            for drop in self.recent
+            if drop.reason == ROLLBACK and drop.lane == lane
+        )
+
     def run(self, lane: str, number: int) -> tuple[str, int]:
         """Why a delivery is missing, and the last one after it for which that holds.
 
@@ -108,10 +164,8 @@ class Drops:
     def body(self) -> bytes:
         """The record."""
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
-        behind = {"untold": self.untold, "telling": self.telling, "told": self.told}
-        sites = {name: counts for name, counts in behind.items() if counts}
-        stood = {"stood": [list(row) for row in self.stood]} if self.stood else {}
-        return write({"totals": self.totals, "recent": recent, "next": self.next, **sites, **stood})
+        behind = {**self.behind.fields(), "rollbacks": self.rollbacks.fields(), "stood": self.stood}
+        return write({"totals": self.totals, "recent": recent, "next": self.next}, behind)
 
     @classmethod
     def read(cls, body: bytes) -> "Drops":
@@ -128,9 +182,20 @@ class Drops:
             )
 
         recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
-        counts = {name: fields.counts(name) for name in ("totals", "next", "untold", "telling", "told")}
+        counts = {name: fields.counts(name) for name in ("totals", "next")}
         stood = tuple((lane, number, more) for lane, number, more in fields.take("stood", _are_stood, []))
-        return cls(recent=recent, stood=stood, **counts)
+        rollbacks = fields.part("rollbacks")
+        return cls(
+            recent=recent,
+            stood=stood,
+            behind=_behind(fields),
+            rollbacks=Behind() if rollbacks is None else _behind(rollbacks),
+            **counts,
+        )
+
+
+def _behind(fields: Fields) -> Behind:
+    return Behind(*(fields.counts(name) for name in ("untold", "telling", "told")))
 
 
 def _are_stood(value: Any) -> bool:

@@ -3,9 +3,12 @@
 import json
 import json.encoder
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from tamis.pubsub.names import MOST_NAME_BYTES, is_name
 from tamis.pubsub.records import fields as layout
 from tamis.pubsub.records.fields import Fields, is_number, write
 
@@ -16,6 +19,10 @@ Target = tuple[str, int]
 """A site that an event is on its way to, and its number among the events from its origin to that site."""
 
 
+_is_name = lru_cache(maxsize=10_000)(is_name)
+"""Of texts: there are few sites, and each is named with every event."""
+
+
 def is_target_list(value: object) -> bool:
     """Whether a value is a list of targets.
 
@@ -23,25 +30,32 @@ def is_target_list(value: object) -> bool:
     (True, False)
     """
     return isinstance(value, list) and all(
-        isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) and is_number(one[1])
+        type(one) is list and len(one) == 2 and type(one[0]) is str and _is_name(one[0]) and is_number(one[1])
         for one in value
     )
 
 
-_TEXT, _NUMBER = rb'"([ !#-\[\]-~]*)"', rb"(0|[1-9][0-9]{0,14})"
-_TARGET = re.compile(rb"\[" + _TEXT + rb"," + _NUMBER + rb"\]")
-_ONE = rb'\["[ !#-\[\]-~]*",(?:0|[1-9][0-9]{0,14})\]'
-_TRAVELLED = re.compile(
-    rb'\{"v":1,"p":%s,"o":%s,"l":%s,"n":%s,"h":%s,"to":\[((?:%s(?:,%s)*)?)\]\}'
-    % (_TEXT, _TEXT, _TEXT, _NUMBER, _NUMBER, _ONE, _ONE)
-)
-"""The header of an event from another site as `body` writes it, of ASCII characters without escapes."""
+MOST_LIFE = 256
+"""Characters that tell the lives of an origin apart."""
+_CHARACTER, _NUMBER = rb"[ !#-\[\]-~]", rb"(0|[1-9][0-9]{0,14})"
+_TEXT = rb'"(%s{0,%d})"' % (_CHARACTER, MOST_NAME_BYTES)
+_NAME = rb'"(%s{1,%d})"' % (_CHARACTER, MOST_NAME_BYTES)
+_LIFE = rb'"(%s{0,%d})"' % (_CHARACTER, MOST_LIFE)
+_TARGET = re.compile(rb"\[" + _NAME + rb"," + _NUMBER + rb"\]")
+_ONE = rb'\["%s{1,%d}",(?:0|[1-9][0-9]{0,14})\]' % (_CHARACTER, MOST_NAME_BYTES)
+_START = re.compile(rb'\{"v":1,"p":%s,"o":%s,"l":%s,"n":%s,"h":%s' % (_TEXT, _NAME, _LIFE, _NUMBER, _NUMBER))
+_TO = b',"to":['
+_END = b"]}"
+_TARGETS = re.compile(rb"((?:%s(?:,%s)*)?)\]\}" % (_ONE, _ONE))
+"""The header of an event from another site as `body` writes it, of ASCII characters without escapes: what is
+the same for all of a publisher's events, and the sites that one is on its way to."""
+_MOST_START = 1_000
 _quoted = json.encoder.encode_basestring
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EventHeader:
-    """What is known of an event besides its attributes.
+    """What is known of an event besides its attributes. Nobody changes one; to say so costs time for each.
 
     Once it has left the site where it was published it also carries its `origin`: site, life of that site's
     log, and partition; how many links it may still pass; and the sites that it is on its way to.
@@ -64,46 +78,71 @@ class EventHeader:
     def body(self) -> bytes:
         """The header line."""
         if self.origin is not None and not self.missing and self.reason == LINK:  # nearly all that travel
-            publisher, origin, life = (_quoted(text) for text in (self.publisher, self.origin, self.life))
-            targets = ",".join([f"[{_quoted(site)},{number}]" for site, number in self.targets])
-            return (
-                f'{{"v":{layout.WRITTEN},"p":{publisher},"o":{origin},"l":{life},"n":{self.partition},'
-                f'"h":{self.hops},"to":[{targets}]}}'
-            ).encode("utf-8", "surrogatepass")
-        fields: dict[str, Any] = {"p": self.publisher}
-        if self.missing:
-            fields["g"] = self.missing
-        if self.reason != LINK:
-            fields["w"] = self.reason
+            return self.start() + to_targets(self.targets)
+        travelled: dict[str, Any] = {}
         if self.origin is not None:
-            fields |= {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
-            fields["to"] = [list(target) for target in self.targets]
-        return write(fields)
+            travelled = {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
+            travelled["to"] = self.targets
+        reason = "" if self.reason == LINK else self.reason
+        return write({"p": self.publisher, **travelled}, {"g": self.missing, "w": reason})
+
+    def start(self) -> bytes:
+        """The header line of an event that travels, up to the sites that it is on its way to.
+
+        >>> EventHeader("bob", "rome").start() + to_targets([("bonn", 7)]) == EventHeader(
+        ...     "bob", "rome", targets=(("bonn", 7),)
+        ... ).body()
+        True
+        """
+        publisher, origin, life = (_quoted(text) for text in (self.publisher, self.origin or "", self.life))
+        return (
+            f'{{"v":{layout.WRITTEN},"p":{publisher},"o":{origin},"l":{life},"n":{self.partition},"h":{self.hops}'
+        ).encode("utf-8", "surrogatepass")
 
     @classmethod
     def read(cls, body: bytes) -> "EventHeader":
         """Read a header line."""
-        if (plain := _TRAVELLED.fullmatch(body)) is not None:
-            publisher, origin, life, partition, hops, targets = plain.groups()
+        start, found, rest = body.partition(_TO)
+        is_usual = found and len(start) < _MOST_START  # what is longer is not kept
+        if is_usual and (known := _started(start)) is not None and (targets := _TARGETS.fullmatch(rest)):
             return cls(
-                publisher.decode(),
-                origin.decode(),
-                life.decode(),
-                int(partition),
-                int(hops),
-                tuple([(site.decode(), int(number)) for site, number in _TARGET.findall(targets)]),
+                *known,
+                tuple([(site.decode(), int(number)) for site, number in _TARGET.findall(targets[1])]),
             )
         fields = Fields(body, "header of an event")
         return cls(
-            fields.text("p"),
-            fields.optional("o", lambda value: isinstance(value, str)),
-            fields.text("l", ""),
+            fields.take("p", lambda value: value == "" or is_name(value)),
+            fields.optional("o", is_name),
+            fields.take("l", _is_life, ""),
             fields.number("n", 0),
             fields.number("h", DEFAULT_HOPS),
             tuple((site, number) for site, number in fields.take("to", is_target_list, [])),
             fields.number("g", 0),
             fields.text("w", LINK),
         )
+
+
+def to_targets(targets: Iterable[Target]) -> bytes:
+    """The end of the header line of an event that travels: see `EventHeader.start`.
+
+    >>> to_targets([("rome", 3)])
+    b',"to":[["rome",3]]}'
+    """
+    return _TO + ",".join([f"[{_quoted(site)},{number}]" for site, number in targets]).encode() + _END
+
+
+@lru_cache(maxsize=1_000)
+def _started(start: bytes) -> tuple[str, str, str, int, int] | None:
+    """Publisher, origin, life, partition and hops of a header that begins so; None if it is no usual one."""
+    plain = _START.fullmatch(start)
+    if plain is None:
+        return None
+    publisher, origin, life, partition, hops = plain.groups()
+    return publisher.decode(), origin.decode(), life.decode(), int(partition), int(hops)
+
+
+def _is_life(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and len(value) <= MOST_LIFE
 
 
 def event_body(header: bytes, event: bytes) -> bytes:

@@ -6,7 +6,6 @@ cannot read is a `RecordError`, whatever the bytes; its callers say what then co
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,14 +28,20 @@ class RecordError(TamisError, ValueError):
     tamis.pubsub.records.fields.RecordError: a reading position is a JSON object with a version, not b'[]'
     """
 
+    def __init__(self, reason: str, found: str = "") -> None:
+        """`found` shows what is stored; `reason` can be told to whoever may not see that."""
+        super().__init__(reason + found)
+        self.reason = reason
 
-def write(fields: Mapping[str, Any]) -> bytes:
-    """A record's bytes.
 
-    >>> write({"after": 3})
-    b'{"v":1,"after":3}'
+def write(fields: Mapping[str, Any], unusual: Mapping[str, Any] | None = None) -> bytes:
+    """A record's bytes; what is unusual is left out as long as it is empty, zero or false.
+
+    >>> write({"after": 3}, {"part": 0, "of": 7})
+    b'{"v":1,"after":3,"of":7}'
     """
-    return json.dumps({"v": WRITTEN, **fields}, separators=(",", ":"), ensure_ascii=False).encode(
+    more = {name: value for name, value in (unusual or {}).items() if value}
+    return json.dumps({"v": WRITTEN, **fields, **more}, separators=(",", ":"), ensure_ascii=False).encode(
         "utf-8", "surrogatepass"
     )
 
@@ -61,7 +66,7 @@ class Fields:
             found = None
         version = found.get("v") if isinstance(found, dict) else None
         if not isinstance(found, dict) or type(version) is not int or version < 1:
-            raise RecordError(f"a {what} is a JSON object with a version, not {body[:60]!r}")
+            raise RecordError(f"a {what} is a JSON object with a version", f", not {body[:60]!r}")
         if version > VERSION:
             raise RecordError(
                 f"this {what} has version {version}, and this release reads up to {VERSION}: upgrade it"
@@ -75,7 +80,7 @@ class Fields:
         if value is default and default is not None:
             return value
         if not good(value):
-            raise RecordError(f"the {self._what} has no good `{name}`: {str(value)[:60]}")
+            raise RecordError(f"the {self._what} has no good `{name}`", f": {str(value)[:60]}")
         return value
 
     def number(self, name: str, default: int | None = None) -> int:
@@ -95,6 +100,15 @@ class Fields:
     def optional(self, name: str, good: Callable[[Any], bool]) -> Any:
         """A field that may be missing or null."""
         return None if self._found.get(name) is None else self.take(name, good)
+
+    def part(self, name: str) -> "Fields | None":
+        """A record within this one, which has no version of its own; None if it is missing."""
+        found = self.optional(name, lambda value: isinstance(value, dict))
+        if found is None:
+            return None
+        inner = object.__new__(Fields)
+        inner._found, inner._what = found, f"{name} of the {self._what}"
+        return inner
 
     def counts(self, name: str) -> dict[str, int]:
         """A map of text to numbers; empty if it is missing."""
@@ -153,4 +167,6 @@ def is_seconds(value: object) -> bool:
     >>> is_seconds(0.5), is_seconds(float("nan")), is_seconds(-1)
     (True, False, False)
     """
-    return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= 1e12  # type: ignore[operator, arg-type]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0 <= value <= 1e12  # NaN is in no range

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tamis.pubsub.records import fields as layout
 from tamis.pubsub.records.events import Target, is_target_list
@@ -87,21 +86,17 @@ class Delivery:
     """Between sites: for each event, the sites that it is on its way to."""
     gaps: tuple[tuple[int, int], ...] = ()
     """Of what is no event but says that some are missing: its number, and for how many it stands."""
+    rollbacks: tuple[int, ...] = ()
+    """Those of them that say that a log was rolled back."""
 
     def body(self) -> bytes:
         """The record."""
         if not (self.unsure or self.copy or self.targets or self.gaps):
             return plain_delivery(self.first, self.events, self.size)
-        fields: dict[str, Any] = {"n": self.first, "e": list(self.events), "b": self.size}
-        if self.unsure:
-            fields["u"] = list(self.unsure)
-        if self.copy is not None:
-            fields["c"] = self.copy
-        if self.targets:
-            fields["to"] = [[list(target) for target in targets] for targets in self.targets]
-        if self.gaps:
-            fields["g"] = [list(gap) for gap in self.gaps]
-        return write(fields)
+        return write(
+            {"n": self.first, "e": self.events, "b": self.size},
+            {"u": self.unsure, "c": self.copy, "to": self.targets, "g": self.gaps, "r": self.rollbacks},
+        )
 
     @classmethod
     def read(cls, body: bytes) -> "Delivery":
@@ -124,8 +119,9 @@ class Delivery:
             fields.number("b", 0),
             tuple(fields.numbers("u", [])),
             fields.optional("c", lambda value: isinstance(value, str)),
-            tuple(tuple((site, number) for site, number in one) for one in targets or ()),
+            tuple([tuple([(site, number) for site, number in one]) for one in targets or ()]),
             tuple((number, count) for number, count in fields.take("g", are_pairs, [])),
+            tuple(fields.numbers("r", [])),
         )
 
 
@@ -154,15 +150,9 @@ class Cursor:
 
     def body(self) -> bytes:
         """The record."""
-        fields: dict[str, Any] = {
-            "router": self.router,
-            "position": self.position,
-            "done": self.done,
-            "time": self.time,
-            "mark": self.mark,
-            "sites": self.sites,
-        }
-        return write(fields | {"until": self.until} if self.until else fields)
+        position = {"router": self.router, "position": self.position, "done": self.done}
+        known = {"time": self.time, "mark": self.mark, "sites": self.sites}
+        return write({**position, **known}, {"until": self.until})
 
     @classmethod
     def read(cls, body: bytes) -> "Cursor":
@@ -202,17 +192,8 @@ class Reading:
 
     def body(self) -> bytes:
         """The record."""
-        fields: dict[str, Any] = {
-            "client": self.client,
-            "after": self.after,
-            "part": self.part,
-            "expected": self.expected,
-        }
-        if self.is_replay:
-            fields["replay"] = True
-        if self.part_of:
-            fields["of"] = self.part_of
-        return write(fields)
+        position = {"after": self.after, "part": self.part, "expected": self.expected}
+        return write({"client": self.client, **position}, {"replay": self.is_replay, "of": self.part_of})
 
     @classmethod
     def read(cls, body: bytes) -> "Reading":

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tamis.pubsub.records.fields import Fields, is_number, is_text_list, write
+from tamis.pubsub.records.fields import Fields, is_number, is_seconds, is_text_list, write
+from tamis.pubsub.records.queues import QueueLimits
 
 HIGHEST_PRIORITY = 9
 DEFAULT_PRIORITY = 4
@@ -101,11 +102,31 @@ class Grant:
     """Only these are delivered, and only these may be named in subscriptions; None is all."""
     subscriptions: int | None = None
     """How many subscriptions there may be."""
+    most_bytes: int | None = None
+    """What is kept in its queue at most, whatever limits the client gives it."""
+    keep_seconds: float | None = None
+    """For so long at most, the same."""
 
     def body(self) -> bytes:
         """The record."""
-        attributes = None if self.attributes is None else list(self.attributes)
-        return write({"filter": self.filter, "attributes": attributes, "subscriptions": self.subscriptions})
+        seen = {"filter": self.filter, "attributes": self.attributes}
+        most = {"subscriptions": self.subscriptions, "most_bytes": self.most_bytes}
+        return write({**seen, **most, "keep_seconds": self.keep_seconds})
+
+    def capped(self, limits: QueueLimits) -> QueueLimits:
+        """The limits of a queue, within what is granted.
+
+        >>> Grant(most_bytes=10).capped(QueueLimits()).most_bytes
+        10
+        """
+        most = limits.most_bytes if self.most_bytes is None else min(limits.most_bytes, self.most_bytes)
+        keep = limits.keep_seconds if self.keep_seconds is None else self.keep_seconds
+        return replace(
+            limits,
+            most_bytes=most,
+            keep_seconds=min(limits.keep_seconds, keep),
+            replay_seconds=min(limits.replay_seconds, keep),
+        )
 
     @classmethod
     def read(cls, body: bytes) -> "Grant":
@@ -116,4 +137,6 @@ class Grant:
             fields.optional("filter", lambda value: isinstance(value, str)),
             None if attributes is None else tuple(attributes),
             fields.optional("subscriptions", is_number),
+            fields.optional("most_bytes", is_number),
+            fields.optional("keep_seconds", is_seconds),
         )

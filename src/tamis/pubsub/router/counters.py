@@ -1,6 +1,6 @@
 """What a router has done, for metrics and status."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass
@@ -38,3 +38,15 @@ class Counters:
     """Events that were dropped at neighbours before they were taken."""
     trouble: str | None = None
     """Why nothing can be done at the moment."""
+
+    def add(self, more: "Counters") -> None:
+        """Count what was counted apart, such as what an append has written.
+
+        >>> counters = Counters(events=2)
+        >>> counters.add(Counters(events=1, dead=1))
+        >>> counters.events, counters.dead
+        (3, 1)
+        """
+        for each in fields(self):
+            if isinstance(value := getattr(more, each.name), (int, float)):
+                setattr(self, each.name, getattr(self, each.name) + value)

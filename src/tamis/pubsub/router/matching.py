@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import tamis
 from tamis import Query
 from tamis.errors import TamisError
+from tamis.pubsub import keys
 from tamis.pubsub.log.contract import Record
 from tamis.pubsub.names import name_of
-from tamis.pubsub.records import HIGHEST_PRIORITY, EventHeader, RecordError, Target
+from tamis.pubsub.records import HIGHEST_PRIORITY, ROLLBACK, EventHeader, RecordError, Target
 from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
@@ -47,11 +48,13 @@ class Matched:
     numbers: list[int]
     """The number of each event in the log."""
     sizes: list[int]
-    """The bytes of each event."""
+    """The bytes of each event with its header, which is stored too."""
     are_plain: bool
     """Whether all of them are events that were published here."""
     gaps: dict[int, int]
     """Rows that are no events but say that some are missing: how many."""
+    rollbacks: set[int]
+    """Those of them that say that a log was rolled back."""
 
 
 def match(
@@ -89,9 +92,10 @@ def match(
         dead,
         _sites(table, found, events, headers, site=site, everywhere=everywhere),
         [record[0] for record in records],
-        [len(event) for event in events],
+        [len(record[4]) for record in records],
         are_plain,
         gaps,
+        {row for row in gaps if (header := headers[row]) is not None and header.reason == ROLLBACK},
     )
 
 
@@ -106,7 +110,7 @@ def _missing(header: EventHeader | None) -> int:
     return 0 if header is None else header.missing
 
 
-_plain: dict[bytes, EventHeader] = {}
+_plain: dict[tuple[bytes, str], EventHeader] = {}
 
 
 def _split(
@@ -119,22 +123,32 @@ def _split(
     known = _plain.get
     for row, record in enumerate(records):
         text, _, event = record[4].partition(b"\n")
-        header = known(text)
+        header = known((text, record[2]))
         if header is None:
             try:
-                header = EventHeader.read(text)
+                header = _checked(EventHeader.read(text), record[2])
             except RecordError as error:
-                dead[row] = str(error)
+                dead[row] = error.reason  # which more can read than the event
             else:
-                if header.origin is None and not header.missing:  # those of one publisher are all the same
+                if header.origin is None and not header.missing:  # those of one session are all the same
                     if len(_plain) > 10_000:
                         _plain.clear()
-                    _plain[text] = header
+                    _plain[text, record[2]] = header
                 else:
                     are_plain = False
         headers.append(header)
         events.append(event)
     return headers, events, dead, are_plain
+
+
+def _checked(header: EventHeader, detail: str) -> EventHeader:
+    """A header that whoever can write under a detail may write: a publisher is no site, and nobody else."""
+    if header.origin is not None or header.missing:
+        if not keys.is_of_router(detail):
+            raise RecordError("the event says that it comes from another site, and no router has written it")
+    elif not keys.is_of_publisher(detail, header.publisher):
+        raise RecordError("the event says that it comes from another publisher than its session")
+    return header
 
 
 def _runs(table: Table, records: Sequence[Record], rows: list[int]) -> list[list[int]]:

@@ -24,6 +24,8 @@ from tamis.pubsub.records import (
     LINK,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
+    ROLLBACK,
+    Behind,
     Cursor,
     Delivery,
     Drop,
@@ -33,6 +35,7 @@ from tamis.pubsub.records import (
     Reading,
     RecordError,
     Settings,
+    Target,
     event_body,
     read_drops,
     write,
@@ -49,6 +52,8 @@ MICROS = 1_000_000
 LEAST_EVENT_SECONDS = 60
 """A publisher whose answer was lost asks for its event: longer than it does that, events are kept."""
 DEAD_LETTER_SECONDS = 30 * 86_400
+MOST_DEAD_LETTERS = 10_000
+"""Who publishes rubbish must not fill the log with letters about it."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 
@@ -68,6 +73,8 @@ class Item:
     """Of a neighbour's queue: how many events are on their way to each site."""
     gaps: dict[int, int]
     """Deliveries that are no events but say that some are missing: how many, for whose queue it is."""
+    rollbacks: dict[int, list[str]]
+    """Those of them that say that a log was rolled back: the sites that they are on their way to."""
 
 
 @dataclass
@@ -101,6 +108,8 @@ class Retention:
         self._least_event_seconds = least_event_seconds
         self._generation = 0
         self.queues: dict[str, Queue] = {}
+        self._dead: deque[int] = deque()
+        """The numbers of dead letters."""
         self._after = 0
         self._tombstones_at = 0
 
@@ -119,7 +128,7 @@ class Retention:
             await self._limit(name, now)
         for name in [name for name in self._table.others.of(keys.DROP) if name.startswith(SITE)]:
             drops = read_drops(self._table.others.get((keys.DROP, name)))
-            if drops.untold or drops.telling:
+            if drops.behind.is_open or drops.rollbacks.is_open:
                 await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
@@ -143,11 +152,14 @@ class Retention:
         if self._generation != self._log.generation or end < self._after:
             self._generation = self._log.generation
             self.queues.clear()
+            self._dead.clear()
             self._after = 0
         while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
             for record in records:
                 if record.topic.startswith("q-"):
                     self._note(record)
+                elif record.topic == keys.DEAD:
+                    self._dead.append(record.seq)
             self._after = records[-1].seq
 
     def _note(self, record: Record) -> None:
@@ -187,6 +199,8 @@ class Retention:
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]
             return
+        if (grant := self._table.grants.get(name)) is not None:
+            limits = grant.capped(limits)
         reading = self._reading(name)
         after = reading.after if reading is not None else 0
         dropped: list[tuple[str, str, Item]] = []
@@ -221,17 +235,20 @@ class Retention:
             record = (await self._log.last(STATE, [key])).get(key)
             drops = read_drops(record)
             behind: Counter[str] = Counter()
+            rollbacks: Counter[str] = Counter()
             for reason, lane, item in dropped:
                 known = drops
                 if item.count and item.first:
-                    drops = _with_item(drops, reason, lane, item, is_site=name.startswith(SITE))
+                    drops = _with_item(drops, reason, lane, item, _site_of(name))
                 if drops is not known:
                     behind.update(item.sites)
+                    rollbacks.update(site for sites in item.rollbacks.values() for site in sites)
             following = {lane: max(number, drops.next.get(lane, 0)) for lane, number in emptied.items()}
             drops = replace(
                 drops,
                 next={**drops.next, **following},
-                untold=dict(behind + Counter(drops.untold)),
+                behind=drops.behind.and_untold(behind),
+                rollbacks=drops.rollbacks.and_untold(rollbacks),
             )
             try:
                 fence = {key: record.seq if record is not None else 0}
@@ -257,44 +274,49 @@ class Retention:
         key = (keys.DROP, name)
         record = (await self._log.last(STATE, [key])).get(key)
         drops = read_drops(record)
-        if record is None or not (drops.untold or drops.telling):
+        if record is None or not (drops.behind.is_open or drops.rollbacks.is_open):
             return
         neighbour, seq = name_of(name).removeprefix("@"), record.seq
+        ours = (neighbour, self._settings.site)
         try:
-            if not drops.telling:
-                ours = (neighbour, self._settings.site)
-                telling = {site: count for site, count in drops.untold.items() if site not in ours}
-                told = {**drops.told, **{site: drops.told.get(site, 0) + 1 for site in telling}}
-                drops = replace(drops, untold={}, telling=telling, told=told)
-                seq = await self._log.append(STATE, [Entry(*key, drops.body())], {key: seq})
-            if not drops.telling:
+            begun = replace(drops, behind=drops.behind.begun(ours), rollbacks=drops.rollbacks.begun(ours))
+            if begun != drops:
+                seq = await self._log.append(STATE, [Entry(*key, begun.body())], {key: seq})
+            gaps = self._gaps(neighbour, begun)
+            if not gaps:
                 return
             try:
-                await self._log.append(EVENTS, self._gaps(neighbour, drops))
+                await self._log.append(EVENTS, gaps)
             except LogFullError:
                 return  # what was dropped makes room: they are told in a later round
-            logger.error(
-                "dropped for sites behind", extra={"site": neighbour, "sites": sorted(drops.telling)}
-            )
-            await self._log.append(STATE, [Entry(*key, replace(drops, telling={}).body())], {key: seq})
+            sites = sorted({*begun.behind.telling, *begun.rollbacks.telling})
+            logger.error("dropped for sites behind", extra={"site": neighbour, "sites": sites})
+            done = replace(begun, behind=begun.behind.done(), rollbacks=begun.rollbacks.done())
+            await self._log.append(STATE, [Entry(*key, done.body())], {key: seq})
         except FencedError:
             return  # another router keeps house, too, and tells them
 
     def _gaps(self, neighbour: str, drops: Drops) -> list[Entry]:
-        """What the sites are told: one gap for those that miss as many events."""
+        """What the sites are told: one gap for those that miss as many events, one for each kind."""
         life = self._table.others.get(keys.LIFE)
-        entries = []
-        for count in sorted(set(drops.telling.values())):
-            header = EventHeader(
-                "",
-                self._settings.site,
-                life=f"{neighbour} {life.seq if life is not None else 0}",
-                targets=tuple((s, drops.told[s]) for s in sorted(drops.telling) if drops.telling[s] == count),
-                missing=count,
+        known_by = f"{neighbour} {life.seq if life is not None else 0}"
+        behind = drops.behind
+        headers = [
+            EventHeader("", life=known_by, targets=_numbered(behind, count), missing=count)
+            for count in sorted(set(behind.telling.values()))
+        ]
+        if drops.rollbacks.telling:  # of which nobody knows how many events they stand for
+            targets = _numbered(drops.rollbacks)
+            again = f"{known_by} {ROLLBACK}"
+            headers.append(EventHeader("", life=again, targets=targets, missing=1, reason=ROLLBACK))
+        return [
+            Entry(
+                keys.partition_topic(0),
+                keys.DROPPED,
+                event_body(replace(header, origin=self._settings.site).body(), b"{}"),
             )
-            body = event_body(header.body(), b"{}")
-            entries.append(Entry(keys.partition_topic(0), "dropped", body))
-        return entries
+            for header in headers
+        ]
 
     async def _forget_if_gone(self, name: str, limits: QueueLimits, now: int) -> None:
         record = self._table.others.get((keys.READ, name))
@@ -304,7 +326,10 @@ class Retention:
         drops = read_drops((await self._log.last(STATE, [key])).get(key))
         totals = {**drops.totals, "forgotten": drops.totals.get("forgotten", 0) + 1}
         await remove_subscriber(self._log, name_of(name))
-        await self._log.append(STATE, [Entry(*key, Drops(totals, told=drops.told).body())])
+        left = Drops(
+            totals, behind=Behind(told=drops.behind.told), rollbacks=Behind(told=drops.rollbacks.told)
+        )
+        await self._log.append(STATE, [Entry(*key, left.body())])
         self.queues.pop(name, None)
         self._counters.forgotten += 1
         logger.warning("subscriber forgotten", extra={"subscriber": name})
@@ -356,6 +381,8 @@ class Retention:
             if grant.attributes is not None:
                 await self._log.trim(QUEUES, oldest, f"copy-{projection_id(grant.attributes)}")
         before = await self._young_from(QUEUES, keys.DEAD, self._after, now - DEAD_LETTER_SECONDS * MICROS)
+        while len(self._dead) > MOST_DEAD_LETTERS:
+            before = max(before, self._dead.popleft() + 1)
         if before:
             await self._log.trim(QUEUES, before, keys.DEAD)
         if now - self._tombstones_at > TOMBSTONE_SECONDS * MICROS:
@@ -381,36 +408,54 @@ def _site_of(queue: str) -> str | None:
         return None
 
 
-def _meaning(delivery: Delivery, site: str | None) -> tuple[dict[str, int], dict[int, int]]:
+def _numbered(behind: Behind, count: int | None = None) -> tuple[Target, ...]:
+    """The sites that are told, each with the number of this gap; those alone that miss so many events."""
+    telling = behind.telling
+    return tuple((site, behind.told[site]) for site in sorted(telling) if count in (None, telling[site]))
+
+
+def _meaning(
+    delivery: Delivery, site: str | None
+) -> tuple[dict[str, int], dict[int, int], dict[int, list[str]]]:
     """How many events are on their way to each site, and what those that are gaps stand for here.
 
     A gap that is on its way to others only says nothing new to the site whose queue it is in.
     """
     if not (delivery.targets or delivery.gaps):
-        return {}, {}
-    stands = dict(delivery.gaps)
+        return {}, {}, {}
+    stands, of_rollbacks = dict(delivery.gaps), set(delivery.rollbacks)
     going: Counter[str] = Counter()
     gaps: dict[int, int] = {}
+    rollbacks: dict[int, list[str]] = {}
     for place, number in enumerate(delivery.events):
         targets = [target for target, _ in delivery.targets[place]] if delivery.targets else []
+        if number in stands and number in of_rollbacks:
+            gaps[place], rollbacks[place] = 0, targets
+            continue
         going.update(dict.fromkeys(targets, stands.get(number, 1)))
         if number in stands:
             gaps[place] = stands[number] if site is None or site in targets else 0
-    return dict(going), gaps
+    return dict(going), gaps, rollbacks
 
 
-def _with_item(drops: Drops, reason: str, lane: str, item: Item, *, is_site: bool) -> Drops:
-    """What was dropped, with one record more: a subscriber's gaps stay what they were."""
+def _with_item(drops: Drops, reason: str, lane: str, item: Item, site: str | None) -> Drops:
+    """What was dropped, with one record more, of a subscriber's or a site's queue: gaps stay gaps."""
     before, start = drops, item.first
-    for place in [] if is_site else sorted(item.gaps):
+    for place in sorted(item.gaps):
+        if place in item.rollbacks and (site is None or site in item.rollbacks[place]):
+            kind = ROLLBACK
+        elif site is None:
+            kind = LINK
+        else:
+            continue  # it counts, below
         number = item.first + place
         if start < number:
             drops = drops.and_drop(Drop(reason, lane, start, number - 1))
-        drops = drops.and_drop(Drop(LINK, lane, number, number))
+        drops = drops.and_drop(Drop(kind, lane, number, number))
         start = number + 1
     if start < item.first + item.count:
         drops = drops.and_drop(Drop(reason, lane, start, item.first + item.count - 1))
-    for place, events in item.gaps.items() if is_site and drops is not before else ():
+    for place, events in item.gaps.items() if site is not None and drops is not before else ():
         drops = drops.and_gap(lane, item.first + place, events)
     return drops
 

@@ -317,9 +317,7 @@ class Router:
     async def _take(self, partition: int, record: Record | None, cursor: Cursor) -> None:
         lease = Lease(partition, cursor, record.seq if record else 0)
         try:
-            await self._write_cursor(
-                lease, await self._still_valid(partition, replace(cursor, router=self.name))
-            )
+            await self._write_valid(lease, replace(cursor, router=self.name))
         except FencedError:
             return  # another router was faster
         self.leases[partition] = lease
@@ -331,6 +329,12 @@ class Router:
         lease.seq = await self.log.append(QUEUES, [entry], {lease.key: lease.seq})
         lease.cursor = cursor
 
+    async def _write_valid(self, lease: Lease, cursor: Cursor) -> None:
+        """Write a cursor, moved back if the log was rolled back behind it."""
+        valid = await self._still_valid(lease.partition, cursor)
+        await self._write_cursor(lease, valid)
+        self.counters.rollbacks += valid is not cursor
+
     async def _still_valid(self, partition: int, cursor: Cursor) -> Cursor:
         """A cursor as it is, or moved back if the events were rolled back behind it."""
         if not cursor.position:
@@ -341,7 +345,6 @@ class Router:
         if is_same or is_trimmed or not cursor.mark:
             return cursor
         # What was stored since then is new, whatever its number.
-        self.counters.rollbacks += 1
         logger.error("the log was rolled back", extra={"stream": EVENTS, "routed": cursor.position})
         position = 0
         while records := await self.log.read(EVENTS, topic=keys.partition_topic(partition), after=position):
@@ -431,7 +434,7 @@ class Router:
     async def _check_end(self, lease: Lease) -> None:
         if lease.cursor.position and await self.log.end(EVENTS) < lease.cursor.position:
             try:
-                await self._write_cursor(lease, await self._still_valid(lease.partition, lease.cursor))
+                await self._write_valid(lease, lease.cursor)
             except FencedError:
                 self._lose(lease)
 
@@ -498,11 +501,11 @@ class Router:
             first = now.get(lane, lease.numbers.get(lane, 1))
             entries.append(Entry(*lane, self._delivery(matched, wanted, first)))
             now[lane] = first + len(wanted.rows)
-            self.counters.deliveries += len(wanted.rows)
         entries.append(Entry(*lease.key, cursor.body()))
         lease.seq = await self.log.append(QUEUES, entries, {lease.key: lease.seq})
         lease.cursor = cursor
         lease.numbers |= now
+        self.counters.deliveries += sum(len(wanted.rows) for wanted in deliveries)
         lease.written += 1
         if lease.written % TRIM_CURSOR_EVERY == 0:
             await self.log.trim(QUEUES, lease.seq, *lease.key)
@@ -560,6 +563,7 @@ class Router:
             None if attributes is None else projection_id(attributes),
             tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
             tuple((numbers[row], matched.gaps[row]) for row in wanted.rows if row in matched.gaps),
+            tuple(numbers[row] for row in wanted.rows if row in matched.rollbacks),
         ).body()
 
     def _projected(self, name: str) -> tuple[str, ...] | None:
@@ -609,10 +613,12 @@ def _within(wanted: list[Wanted], start: int, stop: int) -> list[Wanted]:
 def _by_queue(wanted: list[Wanted], done: str) -> dict[str, list[Wanted]]:
     """What is wanted for each queue, in the order of their names, behind those that have it already."""
     queues: dict[str, list[Wanted]] = {}
-    for one in wanted:
-        if one.name > done:
-            queues.setdefault(one.name, []).append(one)
-    return {name: queues[name] for name in sorted(queues)}
+    for one in wanted:  # which are in the order of their names
+        if one.name in queues:
+            queues[one.name].append(one)
+        elif one.name > done:
+            queues[one.name] = [one]
+    return queues
 
 
 def _parts(queues: dict[str, list[Wanted]], most: int) -> list[list[Wanted]]:

@@ -137,6 +137,8 @@ class Table:
         self.expiries: list[int] = []
         self.refused: dict[str, str] = {}
         """Subscriptions that a grant does not allow, with the reason."""
+        self._owned: dict[str, set[str]] = {}
+        """Of clients that may have so many: the subscriptions that count."""
         self.sites: set[str] = set()
         """The sites that have told anything of themselves."""
         self._waiting: dict[str, Record] = {}
@@ -287,6 +289,7 @@ class Table:
             del self._marks[next(iter(self._marks))]
         if is_regranted and (len(self.index) or self.refused):
             self._is_first_reading = False
+            self._owned.clear()
             self.position = 0  # what a grant allows is decided for every subscription again
 
     def _add_waiting(self) -> None:
@@ -338,7 +341,7 @@ class Table:
             if is_first:
                 self._remove(id)
             prepared = self._prepare(id, record)
-            if prepared is None:
+            if prepared is None or not self._is_within_quota(id):
                 continue
             text, owner, expires = prepared
             if expires is not None:
@@ -394,6 +397,19 @@ class Table:
             return None
         return text, owner, wanted.expires
 
+    def _is_within_quota(self, id: str) -> bool:
+        """Count a subscription, unless its client has as many as it may have: not every client counts."""
+        name = id.partition(".")[0]
+        grant = self.grants.get(name)
+        if grant is None or grant.subscriptions is None:
+            return True
+        owned = self._owned.setdefault(name, set())
+        if len(owned) >= grant.subscriptions:
+            self.refused[id] = f"{name} may have {grant.subscriptions:,} subscriptions"
+            return False
+        owned.add(id)
+        return True
+
     def _allowed(self, name: str, expression: Expression | None) -> str | None:
         """What is matched for a client: what it wants (None: everything) within what it is granted."""
         grant = self.grants.get(name)
@@ -410,6 +426,8 @@ class Table:
 
     def _remove(self, id: str) -> None:
         self.refused.pop(id, None)
+        if self._owned:
+            self._owned.get(id.partition(".")[0], set()).discard(id)
         if id in self.index:
             expires = self.index[id].expires if self.expires_any else None
             if expires is not None:
@@ -446,11 +464,14 @@ class Table:
             "others": [[*key, r.seq, r.time, r.body.decode("latin-1")] for key, r in self.others.items()],
             "expiries": self.expiries,
             "refused": self.refused,
+            "owned": {name: sorted(ids) for name, ids in self._owned.items()},
         }
         self._snapshot.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._snapshot.with_suffix(".new")
         self.index.save(temporary)
+        _hide(temporary)
         os.replace(temporary, self._snapshot)
+        temporary.touch(0o660)
         temporary.write_text(json.dumps(about), encoding="utf-8")
         os.replace(temporary, self._about_file(self._snapshot))
         self._saved = self.position
@@ -483,6 +504,7 @@ class Table:
             self.sites = {name_of(detail) for detail in self.others.of(keys.LINKS)}
             self.expiries = about["expiries"]
             self.refused = about["refused"]
+            self._owned = {name: set(ids) for name, ids in about["owned"].items()}
             self.position = self._saved = about["position"]
             self._is_first_reading = False
         except (OSError, ValueError, KeyError, TypeError, AttributeError, TamisError) as error:
@@ -494,6 +516,11 @@ def _interest(record: Record) -> tuple[str, Owner, int | None] | None:
     site = record.detail.partition(".")[0]
     entry = InterestEntry.read_or_everything(record.body)
     return None if entry.expression is None else (entry.expression, Owner(f"=40{site}", 0, False), None)
+
+
+def _hide(path: Path) -> None:
+    """What clients want, and what they are granted, is not for every user of this machine."""
+    os.chmod(path, os.stat(path).st_mode & 0o7770)
 
 
 def _micros(moment: Any) -> int:

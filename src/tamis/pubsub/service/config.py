@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import tamis
 from tamis._suggest import suggestion
 from tamis.errors import TamisError
+from tamis.pubsub.log.contract import LogError
+from tamis.pubsub.log.secrets import check_private, has_password
 from tamis.pubsub.names import check_name
 from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds
 from tamis.pubsub.site import DEFAULT_PARTITIONS
@@ -79,9 +81,14 @@ def read_config(path: Path) -> Config:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no TOML: {error}") from None
     try:
-        return config_of(found)
+        config = config_of(found)
+        if any(map(has_password, [config.log, *config.neighbours.values()])):
+            check_private(path, "a password")
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except LogError as error:
+        raise ConfigError(str(error)) from None
+    return config
 
 
 def _is_share(value: object) -> bool:
@@ -141,6 +148,8 @@ _GRANT_KINDS: dict[str, Any] = {
         lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
     ),
     "subscriptions": _COUNT,
+    "most_bytes": _COUNT,
+    "keep_seconds": _SECONDS,
 }
 
 
@@ -183,9 +192,7 @@ def _grant(name: str, found: Mapping[str, Any]) -> Grant:
         except TamisError as error:
             raise ConfigError(f"`grants.{name}.filter`: {error}") from None
     attributes = found.get("attributes")
-    return Grant(
-        found.get("filter"), None if attributes is None else tuple(attributes), found.get("subscriptions")
-    )
+    return Grant(**{**found, "attributes": None if attributes is None else tuple(attributes)})
 
 
 def _refuse_anyone(config: Config) -> None:

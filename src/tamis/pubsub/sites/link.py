@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, LogError, Record
@@ -35,6 +36,7 @@ from tamis.pubsub.records import (
     number_of,
     read_drops,
     split_event,
+    to_targets,
     write,
 )
 from tamis.pubsub.router.counters import Counters
@@ -116,6 +118,17 @@ class LinkCursor:
         return 0 < first < self.expected.get(lane, 0) and lane != REROUTE_LANE
 
 
+class Missing(NamedTuple):
+    """What was dropped before it was taken."""
+
+    events: int = 0
+    rollbacks: int = 0
+    """Gaps that said that a log was rolled back."""
+
+
+_NOTHING = Missing()
+
+
 class Link:
     """Takes from one neighbour; `step` does what there is to do."""
 
@@ -138,6 +151,7 @@ class Link:
         While this site is away, the neighbour keeps so many bytes for it, for so many seconds.
         """
         self.neighbour = neighbour
+        self._detail = keys.link_detail(neighbour)
         self.trouble: str | None = "not yet connected"
         """Why the link is down; None while it works."""
         self._log = log
@@ -158,6 +172,7 @@ class Link:
         self._told: dict[str, int] = {}
         self._cursor: LinkCursor | None = None
         self._headers: dict[tuple[bytes, str, str], EventHeader] = {}
+        self._starts: dict[tuple[str, str | None, str, int, int], bytes] = {}
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
@@ -299,8 +314,9 @@ class Link:
             if not start and cursor.counts_back(record.detail, delivery.first):
                 self._cursor, self._is_older = None, True
                 return taken  # begin with what is new in it
-            missing = 0 if start else await self._missing(there, cursor, record.detail, delivery.first)
-            missing += sum(1 for number in delivery.events[start:] if number not in events)
+            missing = _NOTHING if start else await self._missing(there, cursor, record.detail, delivery.first)
+            gone = sum(1 for number in delivery.events[start:] if number not in events)
+            missing = missing._replace(events=missing.events + gone)
             expected = {**cursor.expected, record.detail: delivery.first + len(delivery.events)}
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
@@ -315,7 +331,7 @@ class Link:
                     for place, number in enumerate(delivery.events[start:stop], start)
                 ]
                 taken += await self._store(pairs, life, cursor, missing)
-                start, missing = stop, 0
+                start, missing = stop, _NOTHING
                 if is_last:
                     break
         if records:
@@ -323,14 +339,15 @@ class Link:
             await there.append(STATE, [Entry(keys.READ, topic.removeprefix("q-"), reading.body())])
         return taken
 
-    async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> int:
-        """How many events are missing before a delivery: what was dropped may have stood for many."""
+    async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
+        """What is missing before a delivery: what was dropped may have stood for many events."""
         numbers = cursor.missing(lane, first)
         if not numbers:
-            return 0
+            return _NOTHING
         key = (keys.DROP, f"=40{token(self._here)}")
         drops = read_drops((await there.last(STATE, [key])).get(key))
-        return max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
+        events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
+        return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
 
     async def _position(self, there: Log) -> tuple[LinkCursor, str]:
         """Where we are in the neighbour's queue, and which life its log has."""
@@ -362,7 +379,6 @@ class Link:
             fence = {keys.LIFE: record.seq if record is not None else 0}
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
         if is_rolled_back:
-            self._counters.rollbacks += 1
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
             cursor = await self._first_new(there, cursor)
         return replace(cursor, life=life), is_rolled_back
@@ -382,10 +398,11 @@ class Link:
         pairs: list[tuple[Record | None, tuple[Target, ...]]],
         life: str,
         cursor: LinkCursor,
-        missing: int = 0,
+        missing: Missing = _NOTHING,
         *,
         is_rolled_back: bool = False,
     ) -> int:
+        counted = Counters(missing=missing.events)  # apart, until it is written: what is refused is repeated
         entries: list[Entry] = []
         touched: set[str] = set()
         arrived = [(None, b"") if record is None else self._header(record, life) for record, _ in pairs]
@@ -398,13 +415,15 @@ class Link:
         for (header, event), (record, targets) in zip(arrived, pairs, strict=True):
             if record is None:
                 continue
-            made = self._arrived(record.seq, header, event, targets, touched)
+            made = self._arrived(record.seq, header, event, targets, touched=touched, counted=counted)
             if made is not None:
                 entries.append(made)
         taken = len(entries)
-        if missing:
-            topic = entries[0].topic if entries else keys.partition_topic(0)
-            entries.insert(0, self._told_missing(topic, missing))
+        topic = entries[0].topic if entries else keys.partition_topic(0)
+        if missing.rollbacks:
+            entries.insert(0, self._told_missing(topic, missing.rollbacks, ROLLBACK))
+        if missing.events:
+            entries.insert(0, self._told_missing(topic, missing.events, LINK))
         if is_rolled_back:
             entries += await self._told_rollback(life, touched)
         for origin in sorted(touched):
@@ -414,7 +433,7 @@ class Link:
         fences = {key: self._fences[key] for key in [link, *((keys.SEEN, origin) for origin in touched)]}
         try:
             last = await self._log.append(EVENTS, entries, fences)
-        except LogError:
+        except BaseException:
             # Another router has gone on here, or nobody knows: what is remembered counts no longer.
             self._cursor = None
             raise
@@ -422,21 +441,22 @@ class Link:
             if entry.key in fences:
                 self._fences[entry.key] = last - place
         self._cursor = cursor
-        self._counters.forwarded += taken
-        self._counters.missing += missing
+        counted.forwarded = taken
+        counted.rollbacks = int(is_rolled_back)
+        self._counters.add(counted)
         self._appends += 1
         if self._appends % TRIM_EVERY == 0:
             for key in fences:
                 await self._log.trim(EVENTS, self._fences[key], *key)
         return taken
 
-    def _told_missing(self, topic: str, count: int) -> Entry:
+    def _told_missing(self, topic: str, count: int, reason: str) -> Entry:
         """What was dropped at the neighbour before we took it, told to every subscriber here."""
         logger.error(
-            "events were dropped before they were taken", extra={"site": self.neighbour, "events": count}
+            "dropped before it was taken", extra={"site": self.neighbour, "events": count, "reason": reason}
         )
-        header = EventHeader("", self.neighbour, targets=((self._here, 0),), missing=count)
-        return Entry(topic, f"link-{token(self.neighbour)}", event_body(header.body(), b"{}"))
+        header = EventHeader("", self.neighbour, targets=((self._here, 0),), missing=count, reason=reason)
+        return Entry(topic, self._detail, event_body(header.body(), b"{}"))
 
     async def _told_rollback(self, life: str, touched: set[str]) -> list[Entry]:
         """What the neighbour has lost may have been for anyone, here or behind.
@@ -460,7 +480,7 @@ class Link:
         if not header.targets:
             return []
         body = event_body(header.body(), b"{}")
-        return [Entry(keys.partition_topic(0), f"link-{token(self.neighbour)}", body)]
+        return [Entry(keys.partition_topic(0), self._detail, body)]
 
     async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
         """Read which events of these origins have come already, unless it is known."""
@@ -478,41 +498,47 @@ class Link:
         header: EventHeader | None,
         event: bytes,
         targets: tuple[Target, ...],
+        *,
         touched: set[str],
+        counted: Counters,
     ) -> Entry | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
         if header is None or header.hops == 0:
             logger.error("an event went over too many links", extra={"site": self.neighbour, "seq": seq})
-            self._counters.dead += 1
+            counted.dead += 1
             return None
         left: list[Target] = []
         origin = _origin(header)
         for site, number in targets:
             if site == self._here:
                 if not self._seen[origin].add(number):
-                    self._counters.repeated += 1
+                    counted.repeated += 1
                     continue
                 touched.add(origin)
-                self._counters.missing += header.missing if header.reason == LINK else 0
+                counted.missing += header.missing if header.reason == LINK else 0
             left.append((site, number))
         if not left:
             return None
-        partition = keys.partition_of(header.publisher, self._partitions)
-        stored = EventHeader(
-            header.publisher,
-            header.origin,
-            header.life,
-            header.partition,
-            header.hops - 1,
-            tuple(left),
-            header.missing,
-            header.reason,
-        )
-        return Entry(
-            keys.partition_topic(partition),
-            f"link-{token(self.neighbour)}",
-            b"%s\n%s" % (stored.body(), event),  # which is one line already
-        )
+        if header.missing:
+            start, end = b"", replace(header, hops=self._fewer(header.hops), targets=tuple(left)).body()
+        else:
+            start, end = self._start(header), to_targets(left)
+        topic = keys.partition_topic(keys.partition_of(header.publisher, self._partitions))
+        # The event is one line already.
+        return Entry(topic, self._detail, b"%s%s\n%s" % (start, end, event))
+
+    def _start(self, header: EventHeader) -> bytes:
+        """How the header of an event begins that is stored here; the same for many."""
+        key = (header.publisher, header.origin, header.life, header.partition, header.hops)
+        if (known := self._starts.get(key)) is None:
+            if len(self._starts) >= MOST_HEADERS:
+                self._starts.clear()
+            known = self._starts[key] = replace(header, hops=self._fewer(header.hops)).start()
+        return known
+
+    def _fewer(self, hops: int) -> int:
+        """The links that an event may pass after this one, whatever a neighbour says."""
+        return min(hops, self._hops) - 1
 
     def _header(self, record: Record, life: str) -> tuple[EventHeader | None, bytes]:
         """The header of an event, as it leaves the site where it was published, and its JSON."""
@@ -525,11 +551,14 @@ class Link:
         except RecordError:
             return None, event
         if header.origin is None:
-            partition = int(record.topic.removeprefix("p"))
+            if (partition := keys.partition_in(record.topic)) is None or header.missing:
+                return None, event  # nothing that a publisher there may write
             header = replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
             if len(self._headers) >= MOST_HEADERS:
                 self._headers.clear()
             self._headers[key] = header
+        elif not keys.is_of_router(record.detail):
+            return None, event
         return header, event
 
 

@@ -45,8 +45,9 @@ WINDOW = 200
 """After so many events from other sites it is judged what generality costs."""
 
 
-Moved = tuple[int, tuple[Target, ...], int, int]
-"""An event that goes another way: its number, where it goes, its bytes, and what it stands for as a gap."""
+Moved = tuple[int, tuple[Target, ...], int, int, bool]
+"""An event that goes another way: its number, where it goes, its bytes; as a gap, for how many events it
+stands, and whether it says that a log was rolled back."""
 
 
 class Network:
@@ -278,13 +279,14 @@ class Network:
                         delivery = Delivery.read(record.body)
                     except RecordError:
                         continue
-                    stands, size = dict(delivery.gaps), delivery.size // max(1, len(delivery.events))
+                    stands, rollbacks = dict(delivery.gaps), set(delivery.rollbacks)
+                    size = delivery.size // max(1, len(delivery.events))
                     for number, targets in zip(delivery.events, delivery.targets, strict=False):
                         for target in targets:
                             hop = topology.next_hop(target[0]) if topology.is_reachable(target[0]) else None
                             if hop is not None and hop != name:
                                 moved.setdefault(hop, []).append(
-                                    (number, (target,), size, stands.get(number, 0))
+                                    (number, (target,), size, stands.get(number, 0), number in rollbacks)
                                 )
                 for hop, events in moved.items():
                     await self._move(hop, events)
@@ -308,9 +310,11 @@ class Network:
             drops = read_drops((await self._log.last(STATE, [drop])).get(drop))
             first, fence = drops.next.get(REROUTE_LANE, 1), 0
         for start in range(0, len(events), MOST_MOVED):
-            numbers, targets, sizes, stands = zip(*events[start : start + MOST_MOVED], strict=True)
-            gaps = tuple((number, count) for number, count in zip(numbers, stands, strict=True) if count)
-            delivery = Delivery(first + start, numbers, sum(sizes), (), None, targets, gaps)
+            moved = events[start : start + MOST_MOVED]
+            numbers, targets, sizes, *_ = zip(*moved, strict=True)
+            gaps = tuple((number, count) for number, _, _, count, _ in moved if count)
+            rollbacks = tuple(number for number, *_, is_rollback in moved if is_rollback)
+            delivery = Delivery(first + start, numbers, sum(sizes), (), None, targets, gaps, rollbacks)
             fence = await self._log.append(QUEUES, [Entry(*lane, delivery.body())], {lane: fence})
         logger.info("rerouted", extra={"site": hop, "events": len(events)})
 

@@ -38,24 +38,27 @@ def site_deliveries(
         return [], sites
     topology = topology_of(table, here)
     sites = dict(sites)
-    found: dict[str, Wanted] = {}
+    queues: dict[str, Wanted] = {}
+    ways: dict[str, Wanted] = {}
+    """The queue of each site's next hop."""
+    wanting, nobody = matched.sites, ()
     for row in chosen:
         header = matched.headers[row]
         if header is None or row in matched.dead:
             continue
-        if not header.targets and row not in matched.sites:
-            continue
         targets: list[Target] = [target for target in header.targets if target[0] != here]
-        for site in matched.sites.get(row, ()):
-            sites[site] = sites.get(site, 0) + 1
-            targets.append((site, sites[site]))
-        by_neighbour: dict[str, list[Target]] = {}
+        for site in wanting.get(row, nobody):
+            sites[site] = number = sites.get(site, 0) + 1
+            targets.append((site, number))
         for target in targets:
-            # Where no way is known, the event waits here under the site's own name.
-            by_neighbour.setdefault(topology.next_hop(target[0]) or target[0], []).append(target)
-        for neighbour, going in by_neighbour.items():
-            name = f"{SITE}{token(neighbour)}"
-            wanted = found.setdefault(name, Wanted(name, 0, []))
-            wanted.rows.append(row)
-            wanted.targets[row] = tuple(going)
-    return [found[name] for name in sorted(found)], sites
+            queue = ways.get(target[0])
+            if queue is None:
+                # Where no way is known, the event waits here under the site's own name.
+                name = f"{SITE}{token(topology.next_hop(target[0]) or target[0])}"
+                queue = ways[target[0]] = queues.setdefault(name, Wanted(name, 0, []))
+            if (going := queue.targets.get(row)) is None:
+                queue.rows.append(row)
+                queue.targets[row] = (target,)
+            else:
+                queue.targets[row] = (*going, target)
+    return [queues[name] for name in sorted(queues)], sites

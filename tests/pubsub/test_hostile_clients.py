@@ -1,0 +1,421 @@
+"""What clients and neighbours may not do, whatever they write into a log.
+
+Faults: a publisher says that its event comes from another site, and uses up numbers there or tells everybody
+of a gap; it publishes under another's name; a name that is none, or a topic that is none, ends a router or a
+link; an event that the kernel reads and Python does not ends the router of a client with a projection; a
+projection changes values, or shows where an event goes; limits count what a hostile client does not send;
+passwords are told to whoever reads errors; everybody reads files with secrets.
+"""
+
+import asyncio
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub.logs import read_by_ann, run
+from pubsub.several_sites import Sites
+from pubsub.test_site import drain, heard, router_of
+from servers import NatsServer, free_port
+from tamis.pubsub import connect, keys
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogError, open_log
+from tamis.pubsub.names import token
+from tamis.pubsub.records import (
+    DEFAULT_HOPS,
+    DeadLetter,
+    Delivery,
+    EventHeader,
+    Grant,
+    QueueLimits,
+    Subscription,
+    split_event,
+)
+from tamis.pubsub.router import retention
+from tamis.pubsub.router.retention import Retention
+from tamis.pubsub.router.table import Table
+from tamis.pubsub.service.config import ConfigError, read_config
+
+FORGED: list[dict[str, Any]] = [
+    {"o": "rome", "l": "x", "n": 0, "h": 16, "to": [["main", 1]]},
+    {"o": "rome", "l": "x", "n": 0, "h": 16, "to": [["bonn", 1], ["main", 7]]},
+    {"g": 1_000_000},
+    {"g": 1, "w": "rollback"},
+    {"g": 5, "o": "rome", "to": [["main", 1]]},
+]
+
+
+async def dead_letters(site: Any) -> list[str]:
+    return [DeadLetter.read(record.body).reason for record in await site.log.read(QUEUES, topic=keys.DEAD)]
+
+
+@pytest.mark.parametrize("detail", ["a1", "s.eve.a1"])
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_publisher_is_no_site(tmp_path: Path, forged: dict[str, Any], detail: str) -> None:
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, ann):
+            header = json.dumps({"v": 1, "p": "eve", **forged}).encode()
+            await site.log.append(EVENTS, [Entry("p0", detail, header + b'\n{"n":1}')])
+            await (await site.publisher("bob")).publish({"n": 2})
+            router = router_of(site)
+            await drain(router)
+            assert await heard(ann) == [{"n": 2}]
+            [reason] = await dead_letters(site)
+            assert "no router has written it" in reason
+            queues = {record.topic for record in await site.log.read(QUEUES) if record.topic[:2] == "q-"}
+            assert queues == {"q-ann"}, "nothing is on its way to another site"
+
+    run(main)
+
+
+def test_a_publisher_is_nobody_else(tmp_path: Path) -> None:
+    """Who may write under a name's sessions alone, as NATS can say, publishes under that name alone."""
+
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, ann):
+            for detail in (keys.session_detail("eve", "a1"), "s.b", "s."):
+                await site.log.append(EVENTS, [Entry("p0", detail, b'{"v":1,"p":"bob"}\n{"n":1}')])
+            old = Entry("p0", "0123abc", b'{"v":1,"p":"bob"}\n{"n":2}')  # as releases before wrote them
+            await site.log.append(EVENTS, [old])
+            await (await site.publisher("bob")).publish({"n": 3})
+            await drain(router_of(site))
+            assert await heard(ann) == [{"n": 2}, {"n": 3}]
+            assert len(await dead_letters(site)) == 3
+
+    run(main)
+
+
+NO_NAMES = [r"\ud800", "", "x" * 129, r"\u0000", r"a\nb"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize("place", ["o", "to", "p", "l"])
+def test_a_name_that_is_none_ends_no_router(tmp_path: Path, place: str, name: str) -> None:
+    """In the log of a site that has such a neighbour: token(name) raised, for ever."""
+    if (place, name) in (("p", ""), ("l", ""), ("l", "x" * 129)):
+        pytest.skip("a gap has no publisher, and a life may be empty or long")
+
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, ann):
+            fields = {"p": '"eve"', "o": '"rome"', "l": '"x"', "to": '[["main",1]]'}
+            fields[place] = f'[["{name}",1]]' if place == "to" else f'"{name}"'
+            header = "".join(f',"{key}":{value}' for key, value in fields.items())
+            body = f'{{"v":1{header},"n":0,"h":16}}\n{{"n":1}}'.encode()
+            await site.log.append(EVENTS, [Entry("p0", "link-rome", body)])
+            await (await site.publisher("bob")).publish({"n": 2})
+            await drain(router_of(site))
+            assert await heard(ann) == [{"n": 2}]
+            assert len(await dead_letters(site)) == 1
+
+    run(main)
+
+
+def test_a_neighbour_cannot_stop_a_link(tmp_path: Path) -> None:
+    """Its queue names records that are no events, or events that no publisher there can have written."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            log = sites.sites["a"].log
+            plain, event = EventHeader("eve").body(), b'\n{"n":1}'
+            forged = EventHeader("eve", "b", "life", 0, 9, (("b", 1),)).body()
+            surrogate = rb'{"v":1,"p":"eve","o":"\ud800","l":"","n":0,"h":3,"to":[]}'
+            hostile = [
+                Entry("pizza", "s.eve.a1", plain + event),
+                Entry("p-1", "s.eve.a1", plain + event),
+                Entry("p0", "s.eve.a1", forged + event),
+                Entry("p0", "link-x", surrogate + event),
+                Entry("p0", "s.eve.a2", b'{"v":1,"p":"eve","g":1000000}' + event),
+                Entry("seen", "x", b'{"v":1,"r":[[1,2]]}'),
+                Entry("p0", "s.eve.a3", b"\xff\n"),
+            ]
+            last = await log.append(EVENTS, hostile)
+            numbers = tuple(range(last - len(hostile) + 1, last + 1))
+            targets = tuple((("b", 900 + n),) for n in numbers)
+            queue = Delivery(1, numbers, 10, targets=targets)
+            await log.append(QUEUES, [Entry(f"q-{token('@b')}", "9.0", queue.body())])
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish({"n": 2})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 2}]
+            assert sites.networks["b"].links["a"].trouble is None
+            assert sites.routers["b"].counters.missing == 0
+
+    run(main)
+
+
+def test_a_neighbour_cannot_let_events_travel_longer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.settle()
+            log = sites.sites["a"].log
+            endless = EventHeader("eve", "z", "life", 0, 1 << 52, (("nowhere", 1),))
+            number = await log.append(EVENTS, [Entry("p0", "link-z", endless.body() + b"\n{}")])
+            queue = Delivery(1, (number,), 10, targets=((("nowhere", 1),),))
+            await log.append(QUEUES, [Entry(f"q-{token('@b')}", "9.0", queue.body())])
+            await sites.step()
+            stored = [
+                EventHeader.read(split_event(record.body)[0])
+                for record in await sites.sites["b"].log.read(EVENTS)
+                if record.detail == "link-a"
+            ]
+            assert [header.hops for header in stored] == [DEFAULT_HOPS - 1]
+
+    run(main)
+
+
+DEEP = '{"price":' + "[" * 3_000 + "]" * 3_000 + ',"secret":1}'
+LONG = '{"price":' + "9" * 5_000 + ',"secret":1}'
+ODD = [
+    '{"price": 1e400}',
+    '{"price": 1.10}',
+    r'{"price": "\u00e9\\\"}{"}',
+    '{"price": -0.0, "x": [1, {"price": 2}]}',
+]
+
+
+@pytest.mark.parametrize("text", [DEEP, LONG, *ODD], ids=["deep", "long", *map(str, range(len(ODD)))])
+def test_a_projection_keeps_every_value_as_it_is(tmp_path: Path, text: str) -> None:
+    """Python's own JSON raises for the first two, which ended every router that met them, again and again."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            grant = Grant(attributes=("price",))
+            await site.log.append(STATE, [Entry(keys.GRANT, "ann", grant.body())])
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await (await site.publisher("bob")).publish([text, {"price": 2, "secret": 3}])
+            await drain(router_of(site))
+            first, second = await ann.next(30), await ann.next(30)
+            start = text.index(":") + 1
+            end = text.rindex(',"secret"') if "secret" in text else text.rindex("}")
+            value = text[start : text.index(', "x"') if '"x"' in text else end].strip()
+            assert first.body.decode() == f'{{"price":{value}}}'  # type: ignore[union-attr]
+            assert second.event == {"price": 2}  # type: ignore[union-attr]
+
+    run(main)
+
+
+def test_a_projection_does_not_show_where_events_go(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b"), ("b", "c")]) as sites:
+            site = sites.sites["b"]
+            await site.log.append(STATE, [Entry(keys.GRANT, "ann", Grant(attributes=("n",)).body())])
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await (await sites.sites["c"].subscriber("carl")).subscribe("all", "TRUE")
+            await sites.settle()
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 1, "secret": 2})
+            await sites.settle()
+            [copy] = [record for record in await site.log.read(QUEUES) if record.topic.startswith("copy-")]
+            assert EventHeader.read(split_event(copy.body)[0]) == EventHeader("bob", "a")
+            item: Any = await ann.next(30)
+            assert (item.event, item.publisher, item.origin) == ({"n": 1}, "bob", "a")
+
+    run(main)
+
+
+EVENTS_THAT_ARE_NONE = [
+    b'{"secret": "rosebud"}',
+    b'{"v":1,"p":["rosebud"]}\n{}',
+    b'{"v":1,"p":"bob","o":["rosebud"]}\n{}',
+    b'{"v":1,"p":"bob"}\n{"a":"rosebud" "b":1}',
+    b'{"v":1,"p":"bob"}\n{"a":"rosebud","a":1}',
+    b'{"v":1,"p":"bob"}\nrosebud',
+    b'{"v":1,"p":"bob"}\n["rosebud"]',
+]
+
+
+@pytest.mark.parametrize("body", EVENTS_THAT_ARE_NONE)
+def test_dead_letters_do_not_tell_what_was_in_the_event(tmp_path: Path, body: bytes) -> None:
+    """They lie in the stream of queues, which clients with a projection may read."""
+
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, _):
+            await site.log.append(EVENTS, [Entry("p0", "s.bob.a1", body)])
+            await drain(router_of(site))
+            [reason] = await dead_letters(site)
+            assert reason
+            assert "rosebud" not in reason
+
+    run(main)
+
+
+@pytest.mark.parametrize("header", [b'{"v":1,"p":"eve"}', b'{"v":1,"p":"eve","x":"%s"}' % (b"x" * 5_000)])
+def test_what_is_sent_beside_an_event_counts_too(tmp_path: Path, header: bytes) -> None:
+    """Events of two bytes under headers of any size were within every limit."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            most = 20 * len(header)
+            ann = await site.subscriber("ann", QueueLimits(most_bytes=most))
+            await ann.subscribe("all", "TRUE")
+            router = router_of(site, batch=3)
+            await site.log.append(EVENTS, [Entry("p0", "s.eve.a1", header + b"\n{}")] * 100)
+            await drain(router)
+            keeping = Retention(site.log, site.settings, router.table, router.counters)
+            await router.table.catch_up()
+            await keeping.tidy()
+            waiting, size = keeping.lag("ann")
+            assert 0 < waiting < 20
+            assert waiting * len(header) < size <= most
+
+    run(main)
+
+
+def test_a_client_that_asks_nobody_has_no_more_subscriptions_than_granted(tmp_path: Path) -> None:
+    """The client library counts; a client may write to the log itself."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            await site.log.append(STATE, [Entry(keys.GRANT, "eve", Grant(subscriptions=3).body())])
+            ann, eve = await site.subscriber("ann"), await site.subscriber("eve")
+            for n in range(5):
+                await ann.subscribe(str(n), f"n = {n}")
+
+            async def want(n: int) -> None:
+                body = Subscription(f"n = {n}").body()
+                await site.log.append(STATE, [Entry(*keys.subscription_key("eve", str(n)), body)])
+
+            for n in range(10):
+                await want(n)
+            snapshot = tmp_path / "snapshot.tamis"
+            table = Table(site.log, snapshot)
+            await table.catch_up()
+            assert len(table.index) == 5 + 3
+            assert {id.partition(".")[0] for id in table.refused} == {"eve"}
+            assert len(table.refused) == 7
+            await want(1)  # again: it counts once
+            await eve.unsubscribe("0")
+            await table.catch_up()
+            assert len(table.index) == 5 + 2
+            table.save()
+            await want(20)
+            await want(21)
+            for again in (table, Table(site.log, snapshot), Table(site.log)):
+                await again.catch_up()
+                assert len(again.index) == 5 + 3
+
+    run(main)
+
+
+@pytest.mark.parametrize("grant", [Grant(most_bytes=200), Grant(keep_seconds=100)])
+def test_a_client_that_never_reads_keeps_no_more_than_granted(tmp_path: Path, grant: Grant) -> None:
+    """Whoever chooses the limits of its own queue could keep every event in the log, until it is full."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            await site.log.append(STATE, [Entry(keys.GRANT, "eve", grant.body())])
+            endless = QueueLimits(
+                most_bytes=1 << 50, keep_seconds=1e12, replay_seconds=1e12, idle_seconds=1e12
+            )
+            eve = await site.subscriber("eve", endless)
+            await eve.subscribe("all", "TRUE")
+            bob, router = await site.publisher("bob"), router_of(site, batch=1)
+            keeping = Retention(site.log, site.settings, router.table, router.counters, least_event_seconds=0)
+            await bob.publish([{"n": n} for n in range(30)])
+            await drain(router)
+            await router.table.catch_up()
+            router.table.time += 200 * 1_000_000
+            await keeping.tidy()
+            await keeping.tidy()
+            assert keeping.lag("eve")[1] <= 200
+            assert len(await site.log.read(EVENTS)) < 12
+            reasons = {reason for reason, _ in (i for i in await heard(eve) if isinstance(i, tuple))}
+            assert reasons <= {"bytes", "age"}
+
+    run(main)
+
+
+def test_rubbish_does_not_fill_the_log_with_letters_about_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "MOST_DEAD_LETTERS", 20)
+
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, _):
+            router = router_of(site)
+            keeping = Retention(site.log, site.settings, router.table, router.counters)
+            for _ in range(3):
+                await site.log.append(EVENTS, [Entry("p0", "s.eve.a1", b"rubbish")] * 50)
+                await drain(router)
+                await keeping.tidy()
+                left = await site.log.read(QUEUES, topic=keys.DEAD)
+                assert [DeadLetter.read(record.body).event for record in left] == list(
+                    range(router.counters.dead - 19, router.counters.dead + 1)
+                )
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nats://zoe:secret@127.0.0.1:1/site",
+        "nats://zoe:secret@127.0.0.1:1,127.0.0.1:2/site",
+        "nats://zoe:secret@127.0.0.1:1/site?replicas=9",
+        "nats://zoe:secret@[/site",
+        "kafka://zoe:secret@127.0.0.1:1/site",
+    ],
+)
+def test_errors_do_not_tell_passwords(url: str) -> None:
+    with pytest.raises(LogError) as refused:
+        asyncio.run(open_log(url))
+    assert "secret" not in str(refused.value)
+    assert "zoe" not in str(refused.value)
+
+
+def test_a_password_is_for_all_servers_of_a_url(nats_program: str, tmp_path: Path) -> None:
+    with NatsServer(nats_program, tmp_path, "--user", "ann", "--pass", "secret") as server:
+
+        async def main() -> None:
+            address = server.url.removeprefix("nats://")
+            async with connect(f"nats://ann:secret@127.0.0.1:{free_port()},{address}/site") as site:
+                assert await site.log.end(EVENTS) == 0
+
+        run(main)
+
+
+needs_modes = pytest.mark.skipif(os.name != "posix", reason="files have no modes")
+
+
+@needs_modes
+@pytest.mark.parametrize(("mode", "is_good"), [(0o600, True), (0o640, True), (0o644, False), (0o602, False)])
+def test_secrets_that_everybody_can_read_are_refused(tmp_path: Path, mode: int, is_good: bool) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("log = 'nats://ann:secret@127.0.0.1:1/site'\n")
+    secret.chmod(mode)
+    for options in ({"credentials": str(secret)}, {}):
+        more = "" if options else f"?certificate={secret}"
+        with pytest.raises(LogError) as refused:
+            asyncio.run(open_log(f"nats://127.0.0.1:1/site{more}", **options))
+        assert ("chmod" in str(refused.value)) is not is_good
+    if is_good:
+        assert read_config(secret).log.endswith("/site")
+    else:
+        with pytest.raises(ConfigError, match="chmod"):
+            read_config(secret)
+    secret.write_text("log = 'nats://127.0.0.1:1/site'\n")
+    assert read_config(secret).site == "main", "there is no secret in it"
+
+
+@needs_modes
+def test_files_of_a_site_are_not_for_everybody(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+
+        async def main() -> None:
+            async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, _):
+                table = Table(site.log, tmp_path / "snapshot.tamis")
+                await table.catch_up()
+                assert table.save()
+                for file in tmp_path.iterdir():
+                    assert not stat.S_IMODE(file.stat().st_mode) & 0o007, file
+
+        run(main)
+    finally:
+        os.umask(before)
