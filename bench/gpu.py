@@ -123,7 +123,8 @@ def measure(name: str, scale: int, given: argparse.Namespace) -> dict[str, Any]:
         run["soak"] = soak(index, batch, given.soak)
         say(f"  {run['soak']}")
     stats = index.stats()
-    run |= {key: stats[key] for key in ("device_bytes", "device_parts", "device_failure", "device")}
+    told = ("device_bytes", "device_pinned_bytes", "device_parts", "device_failure", "device")
+    run |= {key: stats[key] for key in told}
     return run
 
 

@@ -11,20 +11,27 @@ import importlib.util
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "crates" / "tamis-gpu" / "src" / "kernels.cu"
-TARGET = SOURCE.with_suffix(".ptx")
-OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++14", b"--fmad=false"]
+OPTIONS = [b"--std=c++14", b"--fmad=false"]
+# The second is for devices that copy to shared memory on their own.
+ARCHITECTURES = {"kernels.ptx": b"compute_70", "kernels_async.ptx": b"compute_80"}
+TARGETS = [SOURCE.with_name(name) for name in ARCHITECTURES]
 
 
-def headed(ptx: str) -> str:
+def options(target: Path) -> list[bytes]:
+    """How a file is compiled."""
+    return [b"--gpu-architecture=" + ARCHITECTURES[target.name], *OPTIONS]
+
+
+def headed(ptx: str, target: Path) -> str:
     """PTX below a line that says what it was compiled from, how, and what came out.
 
     So a test can tell, without the compiler, that neither was changed alone.
     """
-    made_of = hashlib.sha256(SOURCE.read_bytes() + b" ".join(OPTIONS)).hexdigest()
+    made_of = hashlib.sha256(SOURCE.read_bytes() + b" ".join(options(target))).hexdigest()
     return f"// kernels.cu {made_of}, PTX {hashlib.sha256(ptx.encode()).hexdigest()}\n{ptx}"
 
 
-def compile_to_ptx() -> str:
+def compile_to_ptx(target: Path) -> str:
     """The PTX of the source."""
     spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
     if spec is None or not spec.submodule_search_locations:
@@ -32,8 +39,8 @@ def compile_to_ptx() -> str:
     nvrtc = ctypes.CDLL(str(next(Path(spec.submodule_search_locations[0], "lib").glob("libnvrtc.so.*"))))
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), SOURCE.read_bytes(), b"kernels.cu", 0, None, None)
-    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
-    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options)
+    given = options(target)
+    failed = nvrtc.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given))
     if failed:
         raise SystemExit(_text(nvrtc, program, "ProgramLog"))
     return _text(nvrtc, program, "PTX")
@@ -48,5 +55,6 @@ def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(headed(compile_to_ptx()))
-    print(f"{TARGET}: {TARGET.stat().st_size} bytes")
+    for target in TARGETS:
+        target.write_text(headed(compile_to_ptx(target), target))
+        print(f"{target}: {target.stat().st_size} bytes")

@@ -1,14 +1,11 @@
 """Batches on a device: the kernels, compiled for this processor, against the processor's own way."""
 
-import ctypes
 import gc
 import os
 import random
-import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,93 +13,9 @@ import pyarrow.compute as pc
 import pytest
 
 import tamis
-from tamis import Query, _kernel
+from gpu.devices import LOST, OUT_OF_MEMORY, ROOT, Faults, on_device, with_faults
+from tamis import Query
 from tamis._matching import ask_up_to
-
-ROOT = Path(__file__).parents[2]
-KERNELS = ROOT / "crates" / "tamis-gpu" / "src" / "kernels.cu"
-
-
-FAULTS = """
-extern "C" {
-unsigned long long tamis_operations[7];
-unsigned long long tamis_before_fault = ~0ull;
-unsigned tamis_fault_kind, tamis_fault_lasts;
-unsigned tamis_fault(unsigned operation) {
-    ++tamis_operations[operation];
-    if (tamis_before_fault > 0) { --tamis_before_fault; return 0; }
-    if (!tamis_fault_lasts) tamis_before_fault = ~0ull;
-    return tamis_fault_kind;
-}
-}
-"""
-UPLOAD = 1
-OUT_OF_MEMORY, LOST = 1, 2
-
-
-class Faults:
-    """Counts what is asked of a device, and lets some of it fail."""
-
-    def __init__(self, library: Path) -> None:
-        """Of a library that was compiled with FAULTS."""
-        self.library = library
-        loaded = ctypes.CDLL(str(library))
-        self.operations = (ctypes.c_ulonglong * 7).in_dll(loaded, "tamis_operations")
-        self.before = ctypes.c_ulonglong.in_dll(loaded, "tamis_before_fault")
-        self.kind = ctypes.c_uint.in_dll(loaded, "tamis_fault_kind")
-        self.lasts = ctypes.c_uint.in_dll(loaded, "tamis_fault_lasts")
-
-    def at(self, operation: int | None, kind: int = LOST, *, lasts: bool = True) -> None:
-        """Let everything fail after so many operations, or only the next one."""
-        self.before.value = 2**64 - 1 if operation is None else operation
-        self.kind.value, self.lasts.value = kind, lasts
-
-    def uploads(self) -> int:
-        """How often something was copied to the device so far."""
-        return int(self.operations[UPLOAD])
-
-
-def compiled(folder: Path, *more: Path) -> Path:
-    """The kernels, and what is to be beside them, as a library for this processor."""
-    library = folder / "libkernels.so"
-    compiler = next((found for name in ("c++", "g++", "clang++") if (found := shutil.which(name))), None)
-    command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "c++"]
-    options = ["-O1", "-shared", "-fPIC", "-Wall", "-Werror", "-x", "c++", str(KERNELS), *map(str, more)]
-    subprocess.run([*command, *options, "-o", str(library)], check=True)
-    return library
-
-
-@pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The kernels as a library for this processor."""
-    return compiled(tmp_path_factory.mktemp("kernels"))
-
-
-@pytest.fixture(scope="session")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Faults:
-    """The same with faults."""
-    folder = tmp_path_factory.mktemp("faulty")
-    (folder / "faults.cpp").write_text(FAULTS)
-    return Faults(compiled(folder, folder / "faults.cpp"))
-
-
-@pytest.fixture
-def faults(faulty: Faults) -> Iterator[Faults]:
-    """None to begin with, and none left."""
-    faulty.at(None)
-    yield faulty
-    faulty.at(None)
-
-
-def on_device(index: tamis.Index, library: Path, memory: int | None = None) -> None:
-    """Let the index match batches with the kernels, or on a real device if one is to be tested."""
-    real = os.environ.get("TAMIS_TEST_DEVICE") == "cuda"
-    assert _kernel.use_device(index._kernel, 0, memory, None if real else library, True) is None
-
-
-def with_faults(index: tamis.Index, faults: Faults) -> None:
-    """Let the index match batches with kernels that fail on demand."""
-    assert _kernel.use_device(index._kernel, 0, None, faults.library, False) is None
 
 
 def literal(draw: random.Random) -> str:
@@ -222,6 +135,7 @@ def test_a_device_answers_as_the_processor_does(kernels: Path, seed: int) -> Non
     stats = index.stats()
     assert stats["device_blocks"] > 0
     assert stats["device_bytes"] > 0
+    assert stats["device_pinned_bytes"] > 0
     assert stats["device_failure"] is None
 
 
@@ -252,6 +166,50 @@ def test_units_of_any_length(kernels: Path, parts: int) -> None:
     assert index.match_batch(events).equals(expected[0])
     assert index.count_batch(events).equals(expected[1])
     assert index.stats()["device_failure"] is None
+
+
+def test_counts_of_any_size(kernels: Path) -> None:
+    """Counts are added up bit by bit; what goes beyond the last bit that is shared is added elsewhere."""
+    index = tamis.Index()
+    copies = [1, 2, 3, 7, 8, 9, 100, 1000, 4095, 4096, 8192, 20_000]
+    rules = [f"n0 >= {at}" for at, number in enumerate(copies) for _ in range(number)]
+    index.add_many(list(range(len(rules))), rules)
+    index.optimize()
+    events = pa.table({"n0": [at % len(copies) for at in range(4096)]})
+    expected = [sum(copies[: event + 1]) for event in events["n0"].to_pylist()]
+    assert index.count_batch(events).to_pylist() == expected
+    on_device(index, kernels)
+    assert index.count_batch(events).to_pylist() == expected
+    assert index.stats()["device_blocks"] > 0
+
+
+@pytest.mark.parametrize("at", [0, 290, 1023, 4095])
+def test_an_event_with_an_interval_among_others(kernels: Path, at: int) -> None:
+    """A block that has one is left to the processor, in smaller blocks: none of these is answered twice."""
+    index = tamis.Index()
+    for number in range(200):
+        index.add(number, f"a > {number % 50} AND b < {number % 7}", priority=float(number))
+    index.optimize()
+    events = [tamis.Event({"a": each % 60, "b": each % 8}) for each in range(4096)]
+    events[at] = tamis.Event({"a": tamis.Interval(3, 9), "b": 2})
+
+    def ask() -> list[pa.Table]:
+        return [
+            index.match_batch(events),
+            index.count_batch(events),
+            index.top_k_batch(events, 2, score="priority"),
+            index.top_k_batch(events[:1100], 2, score="relevance"),
+            index.count_by_subscription(events),
+        ]
+
+    expected = ask()
+    on_device(index, kernels)
+    assert ask() == expected
+    for most in (1, 5_000, 10**9):
+        found, answered = ask_up_to(index, Query("all"), events, most, threads=1)
+        assert found.num_rows <= most or answered == 1
+        assert found.equals(expected[0].filter(pc.less(expected[0]["event"], answered)))
+    assert answered == len(events)
 
 
 @pytest.mark.parametrize("count", [300, 4500])
@@ -506,7 +464,7 @@ LOST_IN_MID_BATCH = """
 import ctypes, random, sys, threading, time, warnings
 sys.path.insert(0, sys.argv[1])
 import pyarrow as pa
-from tests.gpu.test_device import build, some_events
+from gpu.test_device import build, some_events
 
 PTX = b".version 7.0\\n.target sm_70\\n.address_size 64\\n.visible .entry lost() { trap; }\\0"
 draw = random.Random(41)
@@ -549,7 +507,7 @@ assert "the CUDA device failed" in index.stats()["device_failure"]
 @pytest.mark.skipif(os.environ.get("TAMIS_TEST_DEVICE") != "cuda", reason="needs a real device")
 def test_a_real_device_that_is_lost_in_mid_batch() -> None:
     """Another kernel of the process traps: after that, every call of the driver fails."""
-    subprocess.run([sys.executable, "-c", LOST_IN_MID_BATCH, str(ROOT)], check=True, cwd=ROOT)
+    subprocess.run([sys.executable, "-c", LOST_IN_MID_BATCH, str(ROOT / "tests")], check=True, cwd=ROOT)
 
 
 def test_memory_that_is_short_for_a_moment_is_no_failure(faults: Faults) -> None:
@@ -687,8 +645,9 @@ def test_counts_by_subscription(kernels: Path, device: bool) -> None:
 def test_the_compiled_kernels_are_those_of_the_source() -> None:
     sys.path.insert(0, str(ROOT / "tools"))
     try:
-        from compile_kernels import TARGET, headed
+        from compile_kernels import TARGETS, headed
     finally:
         sys.path.pop(0)
-    ptx = TARGET.read_text()
-    assert ptx == headed(ptx.partition("\n")[2]), "run tools/compile_kernels.py"
+    for target in TARGETS:
+        ptx = target.read_text()
+        assert ptx == headed(ptx.partition("\n")[2], target), "run tools/compile_kernels.py"

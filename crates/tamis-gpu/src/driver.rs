@@ -16,7 +16,7 @@ pub enum Kernel {
     ScatterPoints = 1,
     ScatterRanks = 2,
     Cuts = 3,
-    /// Of units that are all leaves or any leaf.
+    /// Of tasks: units that are all leaves or any leaf.
     EvaluateFlat = 4,
     /// Of units that are groups of leaves.
     EvaluateGroups = 5,
@@ -29,10 +29,14 @@ pub enum Kernel {
     TakeFirst = 11,
     /// Of units that are all of some sets of leaves.
     EvaluateSets = 12,
+    /// Finds out which units of a level may hold, and lists them.
+    LookAhead = 13,
+    /// Of units that may hold in few lanes, lane by lane.
+    RunSingles = 14,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 15] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -46,6 +50,8 @@ pub const NAMES: [&str; 13] = [
     "count_events",
     "take_first",
     "evaluate_sets",
+    "look_ahead",
+    "run_singles",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.

@@ -6,17 +6,23 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, ListedRows, LoadedPlan, NO_MASK,
-    Pause, Plan, RowOrder, RunKind, Tokens, UnitRun,
+    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Level, ListedRows, LoadedPlan,
+    NO_MASK, Pause, Plan, PlannedUnit, RowOrder, RowQuery, RunKind, Tokens,
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
-use crate::lane::{Buffer, Lane, Lanes, Use};
-use crate::pinned::{Unused, Words};
+use crate::lane::{Buffer, Lane, Lanes};
+use crate::pinned::Words;
+use crate::shared::{Shared, Stage};
 
 const WORD: usize = 4;
 const LONG: usize = 8;
 const MASK_BYTES: usize = DEVICE_WIDTH / 8;
+/// The size of what is listed of a unit, and of a unit in one lane; the same as in `kernels.cu`.
+const TASK_BYTES: usize = 32;
+const SINGLE_BYTES: usize = 8;
+/// Words for the numbers of what is listed in a level: one for each kind, one for singles, and some to fill a sector.
+const LISTED_WORDS: usize = 8;
 /// Rows that one warp counts and lists; the same as in `kernels.cu`.
 const CHUNK: usize = 256;
 /// Chunks whose counts one thread adds up.
@@ -34,83 +40,6 @@ const LISTED_AT_ONCE: usize = 1 << 25;
 /// Filters whose rows are kept on the device, for each plan.
 const FILTERS: usize = 4;
 
-/// What the time of a block goes to.
-#[derive(Clone, Copy)]
-enum Stage {
-    Upload,
-    Predicates,
-    Units,
-    Rows,
-    Download,
-}
-
-const STAGES: [&str; 5] = ["upload", "predicates", "units", "rows", "download"];
-
-/// The driver, and how much of the device's memory is taken.
-pub struct Shared {
-    pub driver: Box<dyn Driver>,
-    pub unused: Unused,
-    limit: u64,
-    taken: AtomicU64,
-    /// The part of it that lanes have.
-    working: AtomicU64,
-    /// Nanoseconds by stage, if they are taken: whoever takes them waits after each stage.
-    stages: Option<[AtomicU64; STAGES.len()]>,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.unused.release(&*self.driver);
-    }
-}
-
-impl Shared {
-    /// Ends a stage; says when the next one begins.
-    fn end(&self, stage: Stage, stream: Stream, started: Instant) -> DeviceResult<Instant> {
-        if let Some(stages) = &self.stages {
-            self.driver.wait(stream)?;
-            stages[stage as usize].fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        }
-        Ok(Instant::now())
-    }
-
-    pub fn allocate(&self, bytes: usize, used_for: Use) -> DeviceResult<Address> {
-        let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
-        let found = if before + bytes as u64 > self.limit {
-            Err(self.too_large())
-        } else {
-            self.driver.allocate(bytes)
-        };
-        if found.is_err() {
-            self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
-        } else if used_for == Use::Work {
-            self.working.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
-        found
-    }
-
-    pub fn release(&self, address: Address, bytes: usize, used_for: Use) {
-        self.driver.release(address, bytes);
-        self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
-        if used_for == Use::Work {
-            self.working.fetch_sub(bytes as u64, Ordering::Relaxed);
-        }
-    }
-
-    fn too_large(&self) -> DeviceError {
-        DeviceError::of_memory(format!(
-            "the index needs more than the {} bytes of device memory that it may take",
-            self.limit
-        ))
-    }
-
-    /// Fails unless a lane of this size finds room beside the plans.
-    fn check_room(&self, lane: usize) -> DeviceResult<()> {
-        let plans = self.taken.load(Ordering::Relaxed) - self.working.load(Ordering::Relaxed);
-        if plans + lane as u64 > self.limit { Err(self.too_large()) } else { Ok(()) }
-    }
-}
-
 pub struct Evaluator {
     shared: Arc<Shared>,
     lanes: Arc<Lanes>,
@@ -120,17 +49,7 @@ impl Evaluator {
     pub fn new(driver: Box<dyn Driver>, memory: Option<u64>, timed: bool) -> DeviceResult<Self> {
         let free = driver.free_memory()?;
         let limit = memory.unwrap_or(free / 10 * 9);
-        Ok(Self {
-            shared: Arc::new(Shared {
-                driver,
-                unused: Unused::default(),
-                limit,
-                taken: AtomicU64::new(0),
-                working: AtomicU64::new(0),
-                stages: timed.then(Default::default),
-            }),
-            lanes: Arc::default(),
-        })
+        Ok(Self { shared: Arc::new(Shared::new(driver, limit, timed)), lanes: Arc::default() })
     }
 }
 
@@ -148,14 +67,17 @@ impl Device for Evaluator {
     }
 
     fn bytes(&self) -> u64 {
-        self.shared.taken.load(Ordering::Relaxed)
+        self.shared.bytes()
+    }
+
+    fn pinned_bytes(&self) -> u64 {
+        self.shared.pinned.bytes()
     }
 
     fn describe(&self) -> Json {
         let mut description = self.shared.driver.describe();
-        if let Some(stages) = &self.shared.stages {
-            let seconds = stages.each_ref().map(|stage| stage.load(Ordering::Relaxed) as f64 / 1e9);
-            description["seconds"] = STAGES.into_iter().zip(seconds).collect();
+        if let Some(seconds) = self.shared.seconds() {
+            description["seconds"] = seconds;
         }
         description
     }
@@ -177,7 +99,9 @@ struct PlanOnDevice {
     rows: usize,
     tables: usize,
     cut_items: usize,
-    runs: Vec<UnitRun>,
+    levels: Vec<Level>,
+    /// The units of the largest level.
+    most_in_level: usize,
     units: Buffer,
     code: Buffer,
     mask_of_row: Buffer,
@@ -255,7 +179,13 @@ impl PlanOnDevice {
             rows: plan.mask_of_row.len(),
             tables: plan.cut_tables.len(),
             cut_items: items.len() / 3,
-            runs: plan.runs.clone(),
+            levels: plan.levels.clone(),
+            most_in_level: plan
+                .levels
+                .iter()
+                .map(|level| (level.end() - level.first) as usize)
+                .max()
+                .unwrap_or(0),
             units: words(&units)?,
             code: words(&plan.code)?,
             mask_of_row: words(&plan.mask_of_row)?,
@@ -279,11 +209,13 @@ impl PlanOnDevice {
         let tables = self.tables.max(1) * (DEVICE_WIDTH * WORD + MASK_BYTES);
         let chunks = self.rows.div_ceil(CHUNK);
         let places = (chunks + chunks.div_ceil(CHUNKS_IN_GROUP)) * DEVICE_WIDTH * WORD;
-        let fixed = DEVICE_WIDTH * (WORD + LONG);
-        self.masks as usize * (MASK_BYTES + WORD) + tables + places + fixed + self.rows * WORD
+        let fixed = DEVICE_WIDTH * (WORD + LONG) + self.levels.len() * LISTED_WORDS * WORD;
+        let lists = self.most_in_level * (TASK_BYTES + SINGLE_BYTES);
+        self.masks as usize * (MASK_BYTES + WORD) + tables + places + lists + fixed + self.rows * WORD
     }
 
-    /// Works with a lane that has room for so many masks, in which no predicate is set.
+    /// Works with a lane that has room for so many masks, in which no predicate is set. When it returns, nothing is under way: what
+    /// was copied from may be used for something else.
     fn with_lane<T>(
         &self,
         masks: u32,
@@ -291,7 +223,12 @@ impl PlanOnDevice {
     ) -> DeviceResult<T> {
         self.lanes.with_lane(&self.shared, self.number, |lane| {
             self.prepare(lane, masks as usize)?;
-            work(lane)
+            let done = work(lane)?;
+            if lane.is_under_way {
+                self.shared.driver.wait(lane.stream)?;
+                lane.is_under_way = false;
+            }
+            Ok(done)
         })
     }
 
@@ -301,6 +238,9 @@ impl PlanOnDevice {
         is_new |= lane.summaries.reserve(masks * WORD)?;
         is_new |= lane.ranks.reserve(self.tables.max(1) * DEVICE_WIDTH * WORD)?;
         is_new |= lane.present.reserve(self.tables.max(1) * MASK_BYTES)?;
+        lane.tasks.reserve(self.most_in_level * TASK_BYTES)?;
+        lane.singles.reserve(self.most_in_level * SINGLE_BYTES)?;
+        lane.listed.reserve(self.levels.len() * LISTED_WORDS * WORD)?;
         lane.counts.reserve(DEVICE_WIDTH * WORD)?;
         lane.offsets.reserve(DEVICE_WIDTH * LONG)?;
         if is_new {
@@ -375,23 +315,20 @@ impl PlanOnDevice {
 
     /// What is sent of the tokens of a block.
     fn sent(&self, tokens: &Tokens) -> DeviceResult<Sent> {
-        let mut bits = Vec::with_capacity(tokens.bits.len());
-        for &[event, bit] in &tokens.bits {
-            match self.mask_of_bit[bit as usize] {
-                NO_MASK => {}
-                IN_POINTS => return Err(DeviceError::new("a value was not told of as a point")),
-                mask => bits.push([event, mask]),
-            }
+        let mask_of = |[_, bit]: &[u32; 2]| self.mask_of_bit[*bit as usize];
+        if tokens.bits.iter().any(|token| mask_of(token) == IN_POINTS) {
+            return Err(DeviceError::new("a value was not told of as a point"));
         }
-        let all: [&[[u32; 2]]; 3] = [&bits, &tokens.points, &tokens.ranks];
-        let counts = all.map(<[_]>::len);
+        let read = || tokens.bits.iter().filter(|token| mask_of(token) != NO_MASK);
+        let counts = [read().count(), tokens.points.len(), tokens.ranks.len()];
         let mut words = Words::new(&self.shared, 2 * counts.iter().sum::<usize>())?;
-        let mut rest = words.as_mut();
-        for pairs in all {
-            let (here, later) = rest.split_at_mut(2 * pairs.len());
-            here.copy_from_slice(pairs.as_flattened());
-            rest = later;
+        let (bits, rest) = words.as_mut().split_at_mut(2 * counts[0]);
+        for (to, token) in bits.as_chunks_mut().0.iter_mut().zip(read()) {
+            *to = [token[0], mask_of(token)];
         }
+        let (points, ranks) = rest.split_at_mut(2 * counts[1]);
+        points.copy_from_slice(tokens.points.as_flattened());
+        ranks.copy_from_slice(tokens.ranks.as_flattened());
         Ok(Sent { events: tokens.events, words, counts })
     }
 
@@ -400,6 +337,7 @@ impl PlanOnDevice {
         let driver = &self.shared.driver;
         let started = Instant::now();
         let words = sent.words.as_ref();
+        lane.is_under_way = true;
         if !words.is_empty() {
             lane.tokens.reserve_generously(WORD * words.len())?;
             driver.upload(lane.stream, lane.tokens.address, bytemuck::cast_slice(words))?;
@@ -421,34 +359,43 @@ impl PlanOnDevice {
         if counts {
             driver.fill_with_zeros(lane.stream, lane.counts.address, lane.counts.bytes())?;
         }
-        let stored = if counts { self.shared_masks } else { self.masks };
-        let counted = if counts { lane.counts.address } else { 0 };
-        let mut first = 0;
-        for &UnitRun { end: last, kind } in &self.runs {
-            if first < last {
-                let warps = driver.warps().min(u64::from(last - first));
-                let arguments = [
-                    self.units.address,
-                    first.into(),
-                    last.into(),
-                    self.code.address,
-                    masks,
-                    stored.into(),
-                    counted,
-                    lane.summaries.address,
-                ];
-                let kernel = match kind {
-                    RunKind::Flat => Kernel::EvaluateFlat,
-                    RunKind::Groups => Kernel::EvaluateGroups,
-                    RunKind::Sets => Kernel::EvaluateSets,
-                    RunKind::Other => Kernel::EvaluateOther,
-                };
-                driver.launch(lane.stream, kernel, 32 * warps, &arguments)?;
-            }
-            first = last;
-        }
+        self.evaluate_levels(lane, counts)?;
         self.scatter(lane, sent, true)?;
         self.shared.end(Stage::Units, lane.stream, started).map(|_| ())
+    }
+
+    fn evaluate_levels(&self, lane: &Lane, counts: bool) -> DeviceResult<()> {
+        let driver = &self.shared.driver;
+        let stored = u64::from(if counts { self.shared_masks } else { self.masks });
+        let counted = if counts { lane.counts.address } else { 0 };
+        let (code, masks, summaries) = (self.code.address, lane.masks.address, lane.summaries.address);
+        driver.fill_with_zeros(lane.stream, lane.listed.address, self.levels.len() * LISTED_WORDS * WORD)?;
+        for (number, level) in self.levels.iter().enumerate() {
+            let units = self.units.address + u64::from(level.first) * size_of::<PlannedUnit>() as u64;
+            let listed = lane.listed.address + (number * LISTED_WORDS * WORD) as u64;
+            let [a, b, c, d] = level.ends.map(|end| u64::from(end - level.first));
+            let all = [units, a, b, c, d, lane.tasks.address, lane.singles.address, listed, code];
+            let arguments = [&all[..], &[summaries, stored]].concat();
+            driver.launch(lane.stream, Kernel::LookAhead, d, &arguments)?;
+            let arguments = [&all[..], &[masks, stored, counted, summaries]].concat();
+            driver.launch(lane.stream, Kernel::RunSingles, d, &arguments)?;
+            let kinds = [
+                (RunKind::Flat, Kernel::EvaluateFlat),
+                (RunKind::Groups, Kernel::EvaluateGroups),
+                (RunKind::Sets, Kernel::EvaluateSets),
+                (RunKind::Other, Kernel::EvaluateOther),
+            ];
+            let mut first = 0;
+            for (kind, kernel) in kinds {
+                let last = u64::from(level.ends[kind as usize] - level.first);
+                let tasks = lane.tasks.address + first * TASK_BYTES as u64;
+                let number = listed + (kind as usize * WORD) as u64;
+                let arguments = [tasks, number, code, masks, stored, counted, summaries];
+                driver.launch(lane.stream, kernel, 32 * driver.warps().min(last - first), &arguments)?;
+                first = last;
+            }
+        }
+        Ok(())
     }
 
     /// The first arguments of all kernels that look at rows.
@@ -498,20 +445,22 @@ impl PlanOnDevice {
         }
     }
 
-    fn download(&self, lane: &Lane, from: Address, into: &mut [u32]) -> DeviceResult<()> {
+    fn download(&self, lane: &mut Lane, from: Address, into: &mut [u32]) -> DeviceResult<()> {
         let started = Instant::now();
         self.shared.driver.download(lane.stream, from, bytemuck::cast_slice_mut(into))?;
+        lane.is_under_way = false;
         self.shared.end(Stage::Download, lane.stream, started).map(|_| ())
     }
 
-    fn download_words(&self, lane: &Lane, from: Address, count: usize) -> DeviceResult<Words> {
+    fn download_words(&self, lane: &mut Lane, from: Address, count: usize) -> DeviceResult<Words> {
         let mut words = Words::new(&self.shared, count)?;
         self.download(lane, from, words.as_mut())?;
         Ok(words)
     }
 
-    fn download_counts(&self, lane: &Lane, events: usize) -> DeviceResult<Vec<u32>> {
-        self.download_words(lane, lane.counts.address, events).map(|words| words.as_ref().to_vec())
+    fn download_counts(&self, lane: &mut Lane, events: usize) -> DeviceResult<Vec<u32>> {
+        let counts = lane.counts.address;
+        self.download_words(lane, counts, events).map(|words| words.as_ref().to_vec())
     }
 
     /// The first of some rows, in order, that hold for each event.
@@ -519,16 +468,15 @@ impl PlanOnDevice {
         &self,
         lane: &mut Lane,
         block: Block<'_>,
-        order: RowOrder,
-        events: usize,
-        most: u32,
+        query: RowQuery,
         rows: usize,
     ) -> DeviceResult<ListedRows> {
+        let RowQuery { order, events, most } = query;
         let started = Instant::now();
         let count = events * (1 + most as usize);
-        lane.listed.reserve(count * WORD)?;
+        lane.found.reserve(count * WORD)?;
         let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
-        let (counts, listed) = (lane.listed.address, lane.listed.address + (events * WORD) as u64);
+        let (counts, listed) = (lane.found.address, lane.found.address + (events * WORD) as u64);
         let arguments = [a, b, c, d, e, f, events as u64, most.into(), counts, listed];
         self.shared.driver.launch(lane.stream, Kernel::TakeFirst, events as u64, &arguments)?;
         self.shared.end(Stage::Rows, lane.stream, started)?;
@@ -542,20 +490,14 @@ impl PlanOnDevice {
         Ok(ListedRows { ends: ends.collect(), rows: Box::new(found) })
     }
 
-    fn list(
-        &self,
-        lane: &mut Lane,
-        block: Block<'_>,
-        order: RowOrder,
-        events: usize,
-        most: u32,
-    ) -> DeviceResult<ListedRows> {
+    fn list(&self, lane: &mut Lane, block: Block<'_>, query: RowQuery) -> DeviceResult<ListedRows> {
+        let RowQuery { order, events, most } = query;
         let driver = &self.shared.driver;
         self.evaluate(lane, block.sent, false)?;
         let looked_at = self.rows.min(FIRST_LOOK);
         let looks_at_all = looked_at == self.rows;
         if (1..=MOST_FIRST).contains(&most) && (looks_at_all || self.first_look.is_over()) {
-            match self.take_first(lane, block, order, events, most, looked_at) {
+            match self.take_first(lane, block, query, looked_at) {
                 // The lists below are as short as they have to be.
                 Err(error) if error.is_memory => {}
                 found => {
@@ -588,7 +530,7 @@ impl PlanOnDevice {
             let last = first + fit;
             let count = ends[last - 1] - starts(first);
             if count > 0 {
-                match lane.listed.reserve(count * WORD) {
+                match lane.found.reserve(count * WORD) {
                     Err(error) if error.is_memory && fit > 1 => {
                         at_once = count / 2;
                         continue;
@@ -607,7 +549,7 @@ impl PlanOnDevice {
                     lane.places.address,
                     lane.groups.address,
                     lane.offsets.address,
-                    lane.listed.address,
+                    lane.found.address,
                     CHUNKS_IN_GROUP as u64,
                     first as u64,
                     last as u64,
@@ -618,7 +560,8 @@ impl PlanOnDevice {
                 driver.launch(lane.stream, Kernel::ListChunks, 32 * chunks, &arguments)?;
                 self.shared.end(Stage::Rows, lane.stream, started)?;
                 let into = &mut rows.as_mut()[starts(first)..ends[last - 1]];
-                self.download(lane, lane.listed.address, into)?;
+                let listed = lane.found.address;
+                self.download(lane, listed, into)?;
             }
             first = last;
         }
@@ -647,13 +590,11 @@ impl LoadedPlan for PlanOnDevice {
         &self,
         tokens: &Tokens,
         kept: Option<&Arc<KeptRows>>,
-        order: RowOrder,
-        events: usize,
-        most: u32,
+        query: RowQuery,
     ) -> DeviceResult<ListedRows> {
         let (kept, sent) = (self.kept(kept)?, self.sent(tokens)?);
         let block = Block { sent: &sent, kept: kept.as_ref() };
-        self.with_lane(self.masks, |lane| self.list(lane, block, order, events, most))
+        self.with_lane(self.masks, |lane| self.list(lane, block, query))
     }
 
     fn row_counts(
@@ -673,7 +614,8 @@ impl LoadedPlan for PlanOnDevice {
             let arguments = [a, b, c, d, e, f, tokens.events as u64, lane.row_counts.address];
             driver.launch(lane.stream, Kernel::CountEvents, self.rows as u64, &arguments)?;
             self.shared.end(Stage::Rows, lane.stream, started)?;
-            self.download_words(lane, lane.row_counts.address, self.rows)
+            let counted = lane.row_counts.address;
+            self.download_words(lane, counted, self.rows)
         })?;
         counts.iter_mut().zip(found.as_ref()).for_each(|(all, more)| *all += u64::from(*more));
         Ok(())
@@ -683,3 +625,6 @@ impl LoadedPlan for PlanOnDevice {
         self.shared.check_room(2 * self.lane_bytes()).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@
 // a summary leaves out is never read, and may be anything: most of the memory of most masks is not touched. Lanes of predicates
 // that are set bit by bit are the exception: they are empty between blocks.
 //
-// No thread reads what another writes in the same launch, but for counters, which are integers: the order in which they are
-// added to does not matter.
+// No thread reads what another writes in the same launch, but for counters and lists: the order in which integers are added does
+// not matter, and neither does that of units in a list. The lanes of a warp share what is in its own part of shared memory.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -18,6 +18,8 @@ typedef unsigned long long u64;
 #define DIGITS 18
 #define WARPS 8
 #define ALL_LANES 0xffffffffu
+// Masks that a warp waits for together.
+#define AT_ONCE 7
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ON_DEVICE 1
@@ -28,6 +30,7 @@ INLINE u32 lanes_that(bool is, u32) { return __ballot_sync(ALL_LANES, is); }
 INLINE u32 first_bit(u32 word) { return __ffs(word) - 1; }
 INLINE void set_bits(u32 *word, u32 bits) { atomicOr(word, bits); }
 INLINE void add_to(u32 *count, u32 more) { atomicAdd(count, more); }
+INLINE u32 flip_bits(u32 *word, u32 bits) { return atomicXor(word, bits); }
 INLINE u32 count_bits(u32 word) { return __popc(word); }
 #else
 #define ON_DEVICE 0
@@ -39,6 +42,7 @@ INLINE u32 lanes_that(bool is, u32 lane) { return is ? 1u << lane : 0; }
 INLINE u32 first_bit(u32 word) { return __builtin_ctz(word); }
 INLINE void set_bits(u32 *word, u32 bits) { *word |= bits; }
 INLINE void add_to(u32 *count, u32 more) { *count += more; }
+INLINE u32 flip_bits(u32 *word, u32 bits) { u32 before = *word; *word ^= bits; return before; }
 INLINE u32 count_bits(u32 word) { return __builtin_popcount(word); }
 #endif
 
@@ -86,6 +90,13 @@ INLINE PerLane<u32> transposed(PerLane<u32> rows) {
 
 struct alignas(16) Mask { u32 w[4]; };
 
+// From one mask of a lane to the next, in the memory that a block of threads shares.
+#if ON_DEVICE
+#define NEXT_LANES 32
+#else
+#define NEXT_LANES 1
+#endif
+
 INLINE Mask all_of(u32 word) { Mask m; UNROLL for (int j = 0; j < 4; ++j) m.w[j] = word; return m; }
 INLINE Mask both(Mask a, Mask b) { UNROLL for (int j = 0; j < 4; ++j) a.w[j] &= b.w[j]; return a; }
 INLINE Mask either(Mask a, Mask b) { UNROLL for (int j = 0; j < 4; ++j) a.w[j] |= b.w[j]; return a; }
@@ -109,6 +120,26 @@ INLINE Mask load(const u32 *masks, u32 number, u32 lane) {
     return m;
 }
 
+// Copies a mask to the memory that a block of threads shares, or nothing where it is not wanted. It takes no registers, so that many
+// are on their way at once; a lane that has waited sees its own part.
+#if ON_DEVICE && __CUDA_ARCH__ >= 800
+typedef u32 Place;
+INLINE Place place_of(Mask *to) { return (u32)__cvta_generic_to_shared(to); }
+INLINE void copy_if(Place to, bool is_wanted, const u32 *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_wanted ? 16 : 0) : "memory");
+}
+INLINE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+typedef char *Place;
+INLINE Place place_of(Mask *to) { return reinterpret_cast<char *>(to); }
+INLINE void copy_if(Place to, bool is_wanted, const u32 *from) {
+    Mask m = all_of(0);
+    if (is_wanted) m = load(from, 0, 0);
+    *reinterpret_cast<Mask *>(to) = m;
+}
+INLINE void wait_for_copies() {}
+#endif
+
 INLINE void store(u32 *masks, u32 number, u32 lane, Mask m) {
     u32 *to = masks + (u64)number * WORDS + lane * 4;
 #if ON_DEVICE
@@ -118,17 +149,23 @@ INLINE void store(u32 *masks, u32 number, u32 lane, Mask m) {
 #endif
 }
 
-// Notes in the summary of a mask which lanes have events.
-INLINE void summarize(u32 *summaries, u32 mask, u32 lane, bool is) {
+INLINE bool has_lane(u32 lanes, u32 lane) { return (lanes >> lane) & 1; }
+
+// Lanes with their neighbours: two of them share 32 bytes. What is written in part has to be read from memory first, so both are
+// written if one of them has events.
+INLINE u32 in_pairs(u32 lanes) { return lanes | (lanes & 0x55555555u) << 1 | (lanes >> 1 & 0x55555555u); }
+
+// Stores what a mask has, and notes in its summary which lanes have events.
+INLINE void store_with_summary(u32 *masks, u32 *summaries, u32 mask, u32 lane, Mask m) {
 #if ON_DEVICE
-    u32 lanes = lanes_that(is, lane);
+    u32 lanes = lanes_that(is_set(m), lane);
+    if (has_lane(in_pairs(lanes), lane)) store(masks, mask, lane, m);
     if (lane == 0) summaries[mask] = lanes;
 #else
-    summaries[mask] = is ? summaries[mask] | 1u << lane : summaries[mask] & ~(1u << lane);
+    store(masks, mask, lane, m);
+    summaries[mask] = is_set(m) ? summaries[mask] | 1u << lane : summaries[mask] & ~(1u << lane);
 #endif
 }
-
-INLINE bool has_lane(u32 lanes, u32 lane) { return (lanes >> lane) & 1; }
 
 // --- from tokens to masks of predicates -------------------------------------------------------------
 
@@ -191,22 +228,19 @@ INLINE void cuts_thread(u32 lane, u64 item, const u32 *items, const u32 *tables,
     const u32 *own = ranks + (u64)table * EVENTS + lane * 128;
     Mask under[CUTS_PER_ITEM];
     UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) under[at] = all_of(0);
-    UNROLL for (int j = 0; j < 4; ++j) {
-        for (u32 rest = there.w[j]; rest != 0; rest &= rest - 1) {
-            u32 bit = rest & (0u - rest), rank = own[32 * j + first_bit(rest)];
-            UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) if (rank <= first + at) under[at].w[j] |= bit;
+    for (Mask rest = there; is_set(rest);) {
+        u32 rank[4]; // all are asked for before the first is needed
+        UNROLL for (int j = 0; j < 4; ++j) rank[j] = rest.w[j] != 0 ? own[32 * j + first_bit(rest.w[j])] : 0;
+        UNROLL for (int j = 0; j < 4; ++j) {
+            u32 bit = rest.w[j] & (0u - rest.w[j]);
+            UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) if (rank[j] <= first + at) under[at].w[j] |= bit;
+            rest.w[j] ^= bit;
         }
     }
     UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) {
         Mask over = odd_one(there, under[at]);
-        if ((read >> at) & 1) {
-            if (is_set(under[at])) store(to.masks, below + at, lane, under[at]);
-            summarize(to.summaries, below + at, lane, is_set(under[at]));
-        }
-        if ((read >> (CUTS_PER_ITEM + at)) & 1) {
-            if (is_set(over)) store(to.masks, above + at, lane, over);
-            summarize(to.summaries, above + at, lane, is_set(over));
-        }
+        if ((read >> at) & 1) store_with_summary(to.masks, to.summaries, below + at, lane, under[at]);
+        if ((read >> (CUTS_PER_ITEM + at)) & 1) store_with_summary(to.masks, to.summaries, above + at, lane, over);
     }
 }
 
@@ -232,24 +266,42 @@ INLINE u32 lanes_of(u32 leaf, Inputs in) { return must_be_clear(leaf) ? ALL_LANE
 // them. Leaves are numbered up to 32 this way; of a unit with more, all have.
 struct Outlook { u32 lanes, needed; };
 
+// The lanes of eight leaves from `first` on; `idle` of those that are not from `begin` to `end`. All are asked for before the first is
+// needed. `first` is a multiple of eight, and code is aligned to four words.
+struct Eight { u32 lanes[8]; };
+
+INLINE Eight eight_from(const u32 *code, u32 first, u32 begin, u32 end, Inputs in, u32 idle) {
+    u32 leaves[8];
+#if ON_DEVICE
+    uint4 low = *reinterpret_cast<const uint4 *>(code + first), high = low;
+    if (first + 4 < end) high = *reinterpret_cast<const uint4 *>(code + first + 4);
+    leaves[0] = low.x; leaves[1] = low.y; leaves[2] = low.z; leaves[3] = low.w;
+    leaves[4] = high.x; leaves[5] = high.y; leaves[6] = high.z; leaves[7] = high.w;
+#else
+    for (u32 at = 0; at < 8; ++at) leaves[at] = first + at < end ? code[first + at] : 0;
+#endif
+    Eight found;
+    UNROLL for (u32 at = 0; at < 8; ++at)
+        found.lanes[at] = first + at >= begin && first + at < end ? lanes_of(leaves[at], in) : idle;
+    return found;
+}
+
 INLINE Outlook outlook_of_all(const u32 *code, u32 count, Inputs in) {
     Outlook found = { ALL_LANES, ALL_LANES };
-    for (u32 first = 0; first < count && found.lanes != 0; first += 4) {
-        u32 leaves[4]; // all are asked for before the first is needed
-        UNROLL for (u32 at = 0; at < 4; ++at) leaves[at] = first + at < count ? code[first + at] : 0;
-        UNROLL for (u32 at = 0; at < 4; ++at) found.lanes &= lanes_of(leaves[at], in);
+    for (u32 first = 0; first < count && found.lanes != 0; first += 8) {
+        Eight next = eight_from(code, first, 0, count, in, ALL_LANES);
+        UNROLL for (u32 at = 0; at < 8; ++at) found.lanes &= next.lanes[at];
     }
     return found;
 }
 
 INLINE Outlook outlook_of_any(const u32 *code, u32 count, Inputs in) {
     Outlook found = { 0, 0 };
-    for (u32 first = 0; first < count; first += 4) {
-        u32 lanes[4];
-        UNROLL for (u32 at = 0; at < 4; ++at) lanes[at] = first + at < count ? lanes_of(code[first + at], in) : 0;
-        UNROLL for (u32 at = 0; at < 4; ++at) {
-            found.lanes |= lanes[at];
-            if (lanes[at] != 0) found.needed |= 1u << ((first + at) & 31);
+    for (u32 first = 0; first < count; first += 8) {
+        Eight next = eight_from(code, first, 0, count, in, 0);
+        UNROLL for (u32 at = 0; at < 8; ++at) {
+            found.lanes |= next.lanes[at];
+            if (next.lanes[at] != 0) found.needed |= 1u << ((first + at) & 31);
         }
     }
     if (count > 32) found.needed = ALL_LANES;
@@ -266,15 +318,13 @@ INLINE u32 lanes_of_guards(const u32 *code, u32 guards, Inputs in) {
 INLINE Outlook outlook_of_any_group(const u32 *code, u32 count, u32 guards, Inputs in) {
     u32 guard = lanes_of_guards(code, guards, in), lanes = guard, ends = 0, group = 0;
     Outlook found = { 0, (1u << guards) - 1 };
-    for (u32 first = guards & ~3u; first < count && guard != 0; first += 4) {
+    for (u32 first = 0; first < count && guard != 0; first += 8) {
         if ((first & 31) == 0) ends = code[count + first / 32];
-        u32 of[4];
-        UNROLL for (u32 at = 0; at < 4; ++at)
-            of[at] = first + at >= guards && first + at < count ? lanes_of(code[first + at], in) : ALL_LANES;
-        UNROLL for (u32 at = 0; at < 4; ++at) {
-            if (first + at < guards) continue;
+        Eight next = eight_from(code, first, guards, count, in, ALL_LANES);
+        UNROLL for (u32 at = 0; at < 8; ++at) {
+            if (first + at < guards || first + at >= count) continue;
             u32 bit = (first + at) & 31;
-            lanes &= of[at];
+            lanes &= next.lanes[at];
             group |= 1u << bit;
             if (!((ends >> bit) & 1)) continue;
             found.lanes |= lanes;
@@ -291,16 +341,14 @@ INLINE Outlook outlook_of_any_group(const u32 *code, u32 count, u32 guards, Inpu
 INLINE Outlook outlook_of_all_groups(const u32 *code, u32 count, u32 guards, Inputs in) {
     Outlook found = { lanes_of_guards(code, guards, in), (1u << guards) - 1 };
     u32 some = 0, ends = 0;
-    for (u32 first = guards & ~3u; first < count && found.lanes != 0; first += 4) {
+    for (u32 first = 0; first < count && found.lanes != 0; first += 8) {
         if ((first & 31) == 0) ends = code[count + first / 32];
-        u32 of[4];
-        UNROLL for (u32 at = 0; at < 4; ++at)
-            of[at] = first + at >= guards && first + at < count ? lanes_of(code[first + at], in) : 0;
-        UNROLL for (u32 at = 0; at < 4; ++at) {
-            if (first + at < guards) continue;
+        Eight next = eight_from(code, first, guards, count, in, 0);
+        UNROLL for (u32 at = 0; at < 8; ++at) {
+            if (first + at < guards || first + at >= count) continue;
             u32 bit = (first + at) & 31, is_end = (ends >> bit) & 1;
-            some |= of[at];
-            if (of[at] != 0 || is_end) found.needed |= 1u << bit;
+            some |= next.lanes[at];
+            if (next.lanes[at] != 0 || is_end) found.needed |= 1u << bit;
             if (!is_end) continue;
             found.lanes &= some;
             some = 0;
@@ -324,155 +372,125 @@ INLINE Outlook outlook_of_parity(const u32 *code, u32 count, Inputs in) {
 #define OTHER 2
 #define SETS 3
 
-template <int KINDS> INLINE Outlook outlook_of(Unit unit, Inputs in) {
+INLINE Outlook outlook_of(Unit unit, Inputs in) {
     const u32 *code = in.code + unit.code;
     u32 kind = KIND(unit), count = LEAVES(unit), guards = GUARDS(unit);
-    if (KINDS == FLAT) return kind == 0 ? outlook_of_all(code, count, in) : outlook_of_any(code, count, in);
-    if (KINDS == GROUPS)
-        return kind == 5 ? outlook_of_any_group(code, count, guards, in) : outlook_of_all_groups(code, count, guards, in);
-    if (KINDS == SETS) return outlook_of_all_groups(code, count, 0, in);
+    if (kind == 0) return outlook_of_all(code, count, in);
+    if (kind == 1) return outlook_of_any(code, count, in);
+    if (kind == 5) return outlook_of_any_group(code, count, guards, in);
+    if (kind >= 6) return outlook_of_all_groups(code, count, guards, in);
     if (kind == 3) return outlook_of_parity(code, count, in);
     Outlook found = { kind == 2 ? lanes_of_guards(code, guards, in) : ALL_LANES, ALL_LANES };
     return found;
 }
 
-// The leaves of a unit that a whole warp runs. Each lane has one of 32 consecutive leaves, with its summary: they come from memory
-// at once, ahead of their use.
-struct Leaves { u32 code, count, needed, first, word, summary; };
+// The leaves of a unit that a whole warp runs. Those that have a say, of 32 consecutive ones, are written down by the lanes, each
+// of which reads one: the number of its mask, whether it is negated, whether it ends a group, and its summary.
+struct alignas(8) Leaf { u32 mask, summary; };
+#define NEGATED 0x80000000u
+#define ENDS 0x40000000u
+
+struct Leaves { u32 code, count, needed, guards; Leaf *list; Mask *buffer; Place place; const u32 *masks; u32 word, ends, summary; };
 
 INLINE u32 word_at(const Leaves *l, u32 at, Inputs in) { return in.code[l->code + at]; }
-INLINE void fetch_words(Leaves *l, Inputs in, u32 lane) {
-    u32 at = l->first + lane;
-    l->word = at < l->count ? word_at(l, at, in) : 0;
-}
-INLINE void fetch_summaries(Leaves *l, Inputs in) { l->summary = in.summaries[l->word >> 1]; }
 
-// Makes those of the 32 leaves available that `at` is among.
-INLINE void turn_to(Leaves *l, u32 at, Inputs in, u32 lane) {
-    u32 first = at & ~31u;
-    if (first == l->first) return;
-    l->first = first;
-    fetch_words(l, in, lane);
-    fetch_summaries(l, in);
-}
-
-// Which of the available leaves have a say.
-INLINE u32 needed_now(const Leaves *l) {
-    u32 left = l->count - l->first;
-    return left < 32 ? l->needed & ((1u << left) - 1) : l->needed;
-}
-
-struct Leaf { u32 word, summary; };
-
-// Leaf `at`, which must be available.
-INLINE Leaf leaf_at(const Leaves *l, u32 at, Inputs in) {
+// Writes down the leaves from `first` on, the first 32 of which were fetched before. Returns how many have a say.
+INLINE u32 write_down(const Leaves *l, u32 first, u32 ends, Inputs in, u32 lane) {
+    u32 left = l->count - first, bits = l->needed & (left < 32 ? (1u << left) - 1 : ~0u);
 #if ON_DEVICE
-    Leaf leaf = { __shfl_sync(ALL_LANES, l->word, at & 31), __shfl_sync(ALL_LANES, l->summary, at & 31) };
+    u32 word = l->word, summary = l->summary;
+    if (first > 0) {
+        word = lane < left ? word_at(l, first + lane, in) : 0;
+        summary = in.summaries[word >> 1];
+    }
+    Leaf leaf = { word >> 1 | (word & 1) << 31 | ((ends >> lane) & 1) << 30, summary };
+    __syncwarp(); // nobody reads the list any more
+    if (has_lane(bits, lane)) l->list[__popc(bits & ((1u << lane) - 1))] = leaf;
+    __syncwarp();
 #else
-    Leaf leaf = { word_at(l, at, in), in.summaries[word_at(l, at, in) >> 1] };
+    for (u32 rest = bits, i = 0; rest != 0; rest &= rest - 1, ++i) {
+        u32 at = first_bit(rest), word = word_at(l, first + at, in);
+        Leaf leaf = { word >> 1 | (word & 1) << 31 | ((ends >> at) & 1) << 30, in.summaries[word >> 1] };
+        l->list[i] = leaf;
+    }
 #endif
-    return leaf;
+    return count_bits(bits);
 }
 
-// What a leaf is; anything where it is not wanted.
-INLINE Mask value_of(Leaf leaf, Inputs in, u32 lane, bool is_wanted) {
-    Mask m = all_of(0);
-    if (is_wanted && has_lane(leaf.summary, lane)) m = load(in.masks, leaf.word >> 1, lane);
-    u32 flip = 0u - (leaf.word & 1);
-    UNROLL for (int j = 0; j < 4; ++j) m.w[j] ^= flip;
-    return m;
-}
-
-// Four leaves from `first` on, of `count`; `idle` behind the last one. What takes long is waiting for memory, so all four are
-// asked for before the first is used. `first` is a multiple of four.
-struct Four { Mask m[4]; };
-
-INLINE Four four_from(Leaves *l, u32 first, Inputs in, u32 lane, bool is_wanted, u32 idle) {
-    turn_to(l, first, in, lane);
-    Four four;
-    UNROLL for (u32 at = 0; at < 4; ++at)
-        four.m[at] = first + at < l->count ? value_of(leaf_at(l, first + at, in), in, lane, is_wanted) : all_of(idle);
-    return four;
-}
-
-// The next four of the available leaves whose bits are set in `rest`, and where they are.
-struct NextFour { Mask m[4]; u32 at[4]; };
-
-INLINE NextFour next_four(const Leaves *l, u32 *rest, Inputs in, u32 lane, bool is_wanted, u32 idle) {
-    NextFour four;
-    UNROLL for (u32 at = 0; at < 4; ++at) {
-        four.m[at] = all_of(idle);
-        four.at[at] = 32;
-        if (*rest == 0) continue;
-        four.at[at] = first_bit(*rest);
-        *rest &= *rest - 1;
-        four.m[at] = value_of(leaf_at(l, l->first + four.at[at], in), in, lane, is_wanted);
+// Brings leaves from the list into the buffer, where they are wanted: `from` and those behind it. What takes long is
+// waiting for memory, so they are waited for together. Returns the first that is left.
+INLINE u32 bring(const Leaves *l, u32 from, u32 to, u32 lane, bool is_wanted) {
+    u32 own = is_wanted ? 1u << lane : 0;
+    UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
+        if (from + i >= to) break;
+        Leaf leaf = l->list[from + i];
+        u32 number = leaf.mask & ~(NEGATED | ENDS);
+        copy_if(l->place + i * NEXT_LANES * sizeof(Mask), (leaf.summary & own) != 0, l->masks + (u64)number * WORDS);
     }
-    return four;
+    wait_for_copies();
+    return from + AT_ONCE < to ? from + AT_ONCE : to;
 }
 
-INLINE Mask run_all(Leaves *l, Inputs in, u32 lane, bool is_wanted) {
-    Mask m = all_of(is_wanted ? ~0u : 0);
-    for (u32 first = 0; first < l->count; first += 4) {
-        is_wanted = is_set(m);
-        if (!any_lane(is_wanted)) return m;
-        Four four = four_from(l, first, in, lane, is_wanted, ~0u);
-        UNROLL for (int at = 0; at < 4; ++at) m = both(m, four.m[at]);
-    }
-    return m;
-}
+// What one of them is, before it is flipped.
+INLINE Mask brought(const Leaves *l, u32 i) { return l->buffer[i * NEXT_LANES]; }
+INLINE u32 flip_of(u32 mask) { return (mask & NEGATED) != 0 ? ~0u : 0; }
 
-INLINE Mask run_any(Leaves *l, Inputs in, u32 lane) {
-    Mask m = all_of(0);
+INLINE Mask both_flipped(Mask all, Mask m, u32 flip) { UNROLL for (int j = 0; j < 4; ++j) all.w[j] &= m.w[j] ^ flip; return all; }
+INLINE Mask flipped(Mask m, u32 flip) { UNROLL for (int j = 0; j < 4; ++j) m.w[j] ^= flip; return m; }
+
+// All leaves hold; or, with everything negated, some leaf holds.
+INLINE Mask run_flat(const Leaves *l, u32 flip, Inputs in, u32 lane, bool is_wanted) {
+    Mask all = all_of(is_wanted ? ~0u : flip);
     for (u32 first = 0; first < l->count; first += 32) {
-        turn_to(l, first, in, lane);
-        for (u32 rest = needed_now(l); rest != 0;) {
-            NextFour four = next_four(l, &rest, in, lane, true, 0);
-            UNROLL for (int at = 0; at < 4; ++at) m = either(m, four.m[at]);
+        u32 count = write_down(l, first, 0, in, lane);
+        for (u32 from = 0, next; from < count; from = next) {
+            if (flip == 0) is_wanted = is_set(all);
+            if (!any_lane(is_wanted)) return flipped(all, flip);
+            next = bring(l, from, count, lane, is_wanted);
+            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
+                if (from + i >= next) break;
+                all = both_flipped(all, brought(l, i), flip_of(l->list[from + i].mask) ^ flip);
+            }
         }
     }
-    return m;
+    return is_wanted ? flipped(all, flip) : all_of(0);
 }
 
-// What is left of a mask under the guards, which come before the other leaves: at most three.
-INLINE Mask under_guards(Mask m, const Leaves *l, u32 guards, Inputs in, u32 lane) {
-    UNROLL for (u32 at = 0; at < 3; ++at)
-        if (at < guards) m = both(m, value_of(leaf_at(l, at, in), in, lane, is_set(m)));
+// What is left of a mask under the guards, which are the first on the list: at most three.
+INLINE Mask under_guards(Mask m, const Leaves *l, u32 lane) {
+    if (l->guards == 0 || !any_lane(is_set(m))) return m;
+    bring(l, 0, l->guards, lane, is_set(m));
+    for (u32 i = 0; i < l->guards; ++i) m = both_flipped(m, brought(l, i), flip_of(l->list[i].mask));
     return m;
 }
 
 // Groups of leaves, all of which hold in one group; or, with everything negated, some of which hold in each group. Behind the
-// leaves there is a bit for each, set for the last one of a group; guards have clear bits. Guards come first where they rule much
-// out, which is where each group has to hold.
-INLINE Mask run_groups(Leaves *l, u32 guards, u32 flip, Inputs in, u32 lane, bool is_wanted) {
-    Mask any = all_of(is_wanted ? flip : 0), all = all_of(~0u);
-    if (flip != 0) {
-        any = under_guards(any, l, guards, in, lane);
-        is_wanted = is_set(any);
-        if (!any_lane(is_wanted)) return any;
-        UNROLL for (int j = 0; j < 4; ++j) any.w[j] = ~any.w[j];
-    }
+// leaves there is a bit for each, set for the last one of a group; guards have clear bits. Where each group has to hold, a guard is
+// a group of its own.
+INLINE Mask run_groups(const Leaves *l, u32 flip, Inputs in, u32 lane, bool is_wanted) {
+    Mask any = all_of(is_wanted ? 0 : flip), all = all_of(~0u);
     for (u32 first = 0; first < l->count; first += 32) {
-        turn_to(l, first, in, lane);
-        u32 ends = word_at(l, l->count + first / 32, in), rest = needed_now(l);
-        if (first == 0) rest &= ~0u << guards;
-        while (rest != 0) {
-            NextFour four = next_four(l, &rest, in, lane, is_wanted, ~flip);
-            UNROLL for (u32 at = 0; at < 4; ++at) {
-                UNROLL for (int j = 0; j < 4; ++j) all.w[j] &= four.m[at].w[j] ^ flip;
-                // Behind the last leaf there is none, which ends nothing.
-                if (four.at[at] == 32 || !((ends >> four.at[at]) & 1)) continue;
+        u32 ends = first == 0 ? l->ends : word_at(l, l->count + first / 32, in), guards = first == 0 ? l->guards : 0;
+        if (flip != 0) ends |= (1u << guards) - 1;
+        u32 count = write_down(l, first, ends, in, lane);
+        for (u32 from = flip != 0 ? 0 : guards, next; from < count; from = next) {
+            if (flip != 0) is_wanted = is_set(flipped(any, ~0u));
+            if (!any_lane(is_wanted)) return flipped(any, flip);
+            next = bring(l, from, count, lane, is_wanted);
+            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
+                if (from + i >= next) break;
+                u32 mask = l->list[from + i].mask;
+                all = both_flipped(all, brought(l, i), flip_of(mask) ^ flip);
+                if ((mask & ENDS) == 0) continue;
                 any = either(any, all);
                 all = all_of(~0u);
             }
         }
     }
-    UNROLL for (int j = 0; j < 4; ++j) any.w[j] ^= flip;
-    if (flip == 0 && guards > 0) {
-        turn_to(l, 0, in, lane);
-        any = under_guards(any, l, guards, in, lane);
-    }
-    return any;
+    if (flip != 0) return flipped(any, flip);
+    if (!is_wanted) any = all_of(0);
+    if (l->guards > 0 && l->count > 32) write_down(l, 0, 0, in, lane);
+    return under_guards(any, l, lane);
 }
 
 INLINE Mask taken(u32 what, Mask last, const Mask *saved) {
@@ -484,57 +502,72 @@ INLINE Mask taken(u32 what, Mask last, const Mask *saved) {
 
 // Choices, the last one first. Behind the leaves there is a word for each: what to take if the leaf holds, if it does not, and
 // where to save what came out.
-INLINE Mask run_choices(Leaves *l, u32 guards, Inputs in, u32 lane, bool is_wanted) {
-    Mask guard = under_guards(all_of(is_wanted ? ~0u : 0), l, guards, in, lane);
-    is_wanted = is_set(guard);
-    if (!any_lane(is_wanted)) return guard;
+INLINE Mask run_choices(const Leaves *l, Inputs in, u32 lane, bool is_wanted) {
+    Mask guard = all_of(is_wanted ? ~0u : 0), last = all_of(0);
     Mask saved[SAVED];
-    Mask last = all_of(0);
-    for (u32 first = 0; first < l->count; first += 4) {
-        Four four = four_from(l, first, in, lane, is_wanted, 0);
-        UNROLL for (u32 at = 0; at < 4; ++at) {
-            if (first + at < guards || first + at >= l->count) continue;
-            u32 word = word_at(l, l->count + first + at, in);
-            Mask t = taken(word & 255, last, saved), f = taken((word >> 8) & 255, last, saved);
-            last = choose(four.m[at], t, f);
-            u32 place = (word >> 16) & 255;
-            if (place != 255) saved[place] = last;
+    for (u32 first = 0; first < l->count; first += 32) {
+        u32 count = write_down(l, first, 0, in, lane), from = 0;
+        if (first == 0) {
+            guard = under_guards(guard, l, lane);
+            from = l->guards;
+            is_wanted = is_set(guard);
+            if (!any_lane(is_wanted)) return guard;
+        }
+        for (u32 next; from < count; from = next) {
+            next = bring(l, from, count, lane, is_wanted);
+            for (u32 i = 0; from + i < next; ++i) {
+                u32 word = word_at(l, l->count + first + from + i, in), place = (word >> 16) & 255;
+                Mask t = taken(word & 255, last, saved), f = taken((word >> 8) & 255, last, saved);
+                last = choose(flipped(brought(l, i), flip_of(l->list[from + i].mask)), t, f);
+                if (place != 255) saved[place] = last;
+            }
         }
     }
     return both(guard, last);
 }
 
 // Pairs of leaves, true and false; the word behind them says whether an odd number is to be true.
-INLINE Mask run_parity(Leaves *l, Inputs in, u32 lane) {
-    Mask even = all_of(~0u), odd = all_of(0);
-    for (u32 first = 0; first < l->count; first += 4) {
-        Four four = four_from(l, first, in, lane, true, 0);
-        UNROLL for (u32 at = 0; at < 4; at += 2) {
-            if (first + at >= l->count) continue;
-            Mask t = four.m[at], f = four.m[at + 1];
-            Mask now_even = either(both(even, f), both(odd, t));
-            odd = either(both(odd, f), both(even, t));
-            even = now_even;
+INLINE Mask run_parity(const Leaves *l, Inputs in, u32 lane) {
+    Mask even = all_of(~0u), odd = all_of(0), t = odd;
+    for (u32 first = 0; first < l->count; first += 32) {
+        u32 count = write_down(l, first, 0, in, lane);
+        for (u32 from = 0, next; from < count; from = next) {
+            next = bring(l, from, count, lane, true);
+            for (u32 i = 0; from + i < next; ++i) {
+                Mask m = flipped(brought(l, i), flip_of(l->list[from + i].mask));
+                if ((from + i) % 2 == 0) {
+                    t = m;
+                    continue;
+                }
+                Mask now_even = either(both(even, m), both(odd, t));
+                odd = either(both(odd, m), both(even, t));
+                even = now_even;
+            }
         }
     }
     return word_at(l, l->count, in) ? odd : even;
 }
 
 // The word behind the leaves says how many have to hold at least.
-INLINE Mask run_threshold(Leaves *l, Inputs in, u32 lane) {
+INLINE Mask run_threshold(const Leaves *l, Inputs in, u32 lane) {
     u32 least = word_at(l, l->count, in);
     Mask digits[DIGITS];
     u32 used = 1;
     while ((l->count >> used) != 0) ++used;
     if ((least >> used) != 0) return all_of(0);
     for (u32 at = 0; at < used; ++at) digits[at] = all_of(0);
-    for (u32 at = 0; at < l->count; ++at) {
-        turn_to(l, at, in, lane);
-        Mask carry = value_of(leaf_at(l, at, in), in, lane, true);
-        for (u32 digit = 0; digit < used; ++digit) {
-            Mask more = both(digits[digit], carry);
-            digits[digit] = odd_one(digits[digit], carry);
-            carry = more;
+    for (u32 first = 0; first < l->count; first += 32) {
+        u32 count = write_down(l, first, 0, in, lane);
+        for (u32 from = 0, next; from < count; from = next) {
+            next = bring(l, from, count, lane, true);
+            for (u32 i = 0; from + i < next; ++i) {
+                Mask carry = flipped(brought(l, i), flip_of(l->list[from + i].mask));
+                for (u32 digit = 0; digit < used; ++digit) {
+                    Mask more = both(digits[digit], carry);
+                    digits[digit] = odd_one(digits[digit], carry);
+                    carry = more;
+                }
+            }
         }
     }
     Mask greater = all_of(0), same = all_of(~0u);
@@ -549,13 +582,11 @@ INLINE Mask run_threshold(Leaves *l, Inputs in, u32 lane) {
     return either(greater, same);
 }
 
-template <int KINDS> INLINE Mask run_unit(u32 leaves, Leaves *l, Inputs in, u32 lane, bool is_wanted) {
-    Unit unit = { 0, leaves, 0, 0 };
-    u32 kind = KIND(unit);
-    if (KINDS == FLAT) return kind == 0 ? run_all(l, in, lane, is_wanted) : run_any(l, in, lane);
-    if (KINDS == GROUPS) return run_groups(l, GUARDS(unit), kind == 5 ? 0 : ~0u, in, lane, is_wanted);
-    if (KINDS == SETS) return run_groups(l, 0, ~0u, in, lane, is_wanted);
-    if (kind == 2) return run_choices(l, GUARDS(unit), in, lane, is_wanted);
+template <int KINDS> INLINE Mask run_unit(u32 kind, const Leaves *l, Inputs in, u32 lane, bool is_wanted) {
+    if (KINDS == FLAT) return run_flat(l, kind == 0 ? 0 : ~0u, in, lane, is_wanted);
+    if (KINDS == GROUPS) return run_groups(l, kind == 5 ? 0 : ~0u, in, lane, is_wanted);
+    if (KINDS == SETS) return run_groups(l, ~0u, in, lane, is_wanted);
+    if (kind == 2) return run_choices(l, in, lane, is_wanted);
     if (kind == 3) return run_parity(l, in, lane);
     return run_threshold(l, in, lane);
 }
@@ -611,96 +642,102 @@ INLINE Mask run_sets_alone(Unit unit, Inputs in, u32 lane) {
 
 // A number for each event of a thread, bit by bit: the first plane has the ones, the next one the twos, and so on. They lie in
 // the memory that a block of threads shares, so that registers are left for masks; no lane looks at those of another.
-#define PLANES 7
-#define CHUNK_PLANES 9
-#if ON_DEVICE
-#define NEXT_PLANE 32
-#else
-#define NEXT_PLANE 1
-#endif
-struct Counter { Mask *planes; u32 total; };
-
-template <int COUNT> INLINE void reset(Counter *counter) {
-    UNROLL for (int plane = 0; plane < COUNT; ++plane) counter->planes[plane * NEXT_PLANE] = all_of(0);
-    counter->total = 0;
+template <int COUNT> INLINE void reset(Mask *planes) {
+    UNROLL for (int plane = 0; plane < COUNT; ++plane) planes[plane * NEXT_LANES] = all_of(0);
 }
 
-template <int COUNT> INLINE void add_power(Counter *counter, Mask m, int power) {
+// Adds a power of two to the events of a mask; returns those for which there is something to carry beyond the last plane. The lanes
+// of a warp do it together.
+template <int COUNT> INLINE Mask add_power(Mask *planes, Mask m, int power) {
     UNROLL for (int plane = 0; plane < COUNT; ++plane) {
         if (plane < power) continue;
-        Mask *at = counter->planes + plane * NEXT_PLANE;
-        Mask before = *at, more = both(before, m);
+        Mask *at = planes + plane * NEXT_LANES, before = *at, more = both(before, m);
         *at = odd_one(before, m);
         m = more;
-        if (!is_set(m)) return;
+        if (!any_lane(is_set(m))) return m;
     }
+    return m;
 }
 
-template <int COUNT> INLINE u32 count_of(const Counter *counter, int word, u32 bit) {
+#define CHUNK_PLANES 9
+
+INLINE u32 count_of(const Mask *planes, int word, u32 bit) {
     u32 count = 0;
-    UNROLL for (int plane = 0; plane < COUNT; ++plane)
-        count |= ((counter->planes[plane * NEXT_PLANE].w[word] >> bit) & 1) << plane;
+    UNROLL for (int plane = 0; plane < CHUNK_PLANES; ++plane) count |= ((planes[plane * NEXT_LANES].w[word] >> bit) & 1) << plane;
     return count;
 }
 
-// Lanes begin with different bits: they would otherwise wait for one another at the same bank of memory.
-INLINE void flush(Counter *counter, u32 *counts, u32 lane) {
-    if (counter->total == 0) return;
+// The rows of each event, counted by a warp and by its block. A warp has planes of its own for the lowest digits; what it carries
+// goes to planes that all warps share. Whoever turns a bit off carries it on, so no order of additions loses any. What is
+// carried beyond the last plane, which is rare, goes to the counts themselves.
+#define WARP_PLANES 3
+#define BLOCK_PLANES 10
+struct Counter { Mask *planes; u32 *shared, *counts; };
+
+INLINE void carry(const Counter *counter, Mask m, u32 power, u32 lane) {
     UNROLL for (int word = 0; word < 4; ++word) {
-        u32 planes[PLANES], some = 0;
-        UNROLL for (int plane = 0; plane < PLANES; ++plane) {
-            planes[plane] = counter->planes[plane * NEXT_PLANE].w[word];
-            some |= planes[plane];
-        }
-        for (u32 at = 0; at < 32; ++at) {
-            u32 bit = (at + lane) & 31, count = 0;
-            if (!((some >> bit) & 1)) continue;
-            UNROLL for (int plane = 0; plane < PLANES; ++plane) count |= ((planes[plane] >> bit) & 1) << plane;
-            add_to(counts + lane * 128 + 32 * word + bit, count);
-        }
+        u32 bits = m.w[word], plane = power - WARP_PLANES;
+        for (; bits != 0 && plane < BLOCK_PLANES; ++plane)
+            bits &= flip_bits(counter->shared + plane * WORDS + lane * 4 + word, bits);
+        for (; bits != 0; bits &= bits - 1)
+            add_to(counter->counts + lane * 128 + 32 * word + first_bit(bits), 1u << (plane + WARP_PLANES));
     }
-    reset<PLANES>(counter);
+}
+
+INLINE void add_rows(Counter *counter, Mask m, u32 rows, u32 lane) {
+    if (rows == 1) {
+        Mask more = add_power<WARP_PLANES>(counter->planes, m, 0);
+        if (any_lane(is_set(more))) carry(counter, more, WARP_PLANES, lane);
+        return;
+    }
+    for (u32 power = 0; power < 32 && rows >> power != 0; ++power) {
+        if (!((rows >> power) & 1)) continue;
+        Mask more = power < WARP_PLANES ? add_power<WARP_PLANES>(counter->planes, m, power) : m;
+        if (any_lane(is_set(more))) carry(counter, more, power < WARP_PLANES ? WARP_PLANES : power, lane);
+    }
+}
+
+// What warps and their block have counted of 32 events, as planes.
+#define ALL_PLANES (WARP_PLANES + BLOCK_PLANES + 1)
+struct Sum { u32 planes[ALL_PLANES]; };
+
+INLINE void add_planes(Sum *sum, const u32 *more, u32 step) {
+    u32 carried = 0;
+    UNROLL for (u32 plane = 0; plane < ALL_PLANES; ++plane) {
+        u32 here = sum->planes[plane], other = plane < WARP_PLANES ? more[plane * step] : 0;
+        sum->planes[plane] = here ^ other ^ carried;
+        carried = (here & other) | (carried & (here ^ other));
+    }
+}
+
+INLINE Sum shared_sum(const u32 *shared, u32 word) {
+    Sum sum;
+    UNROLL for (u32 plane = 0; plane < ALL_PLANES; ++plane) {
+        bool is_shared = plane >= WARP_PLANES && plane < WARP_PLANES + BLOCK_PLANES;
+        sum.planes[plane] = is_shared ? shared[(plane - WARP_PLANES) * WORDS + word] : 0;
+    }
+    return sum;
+}
+
+INLINE u32 sum_of(const Sum *sum, u32 bit) {
+    u32 count = 0;
+    UNROLL for (u32 plane = 0; plane < ALL_PLANES; ++plane) count |= ((sum->planes[plane] >> bit) & 1) << plane;
+    return count;
 }
 
 #if ON_DEVICE
-// Adds what the warps of a block have counted: their planes together first, one column of bits for each thread, and then what comes
-// out, once for the block.
-INLINE void flush_block(const Mask *planes, u32 *counts) {
-    const u32 sums = PLANES + 3; // of eight warps
+// Adds what a block has counted: one column of bits for each thread.
+INLINE void sum_up(const Mask *planes, const u32 *shared, u32 *counts) {
     if (threadIdx.x >= WORDS) return;
-    const u32 *words = reinterpret_cast<const u32 *>(planes) + threadIdx.x;
-    u32 sum[sums];
-    UNROLL for (u32 plane = 0; plane < sums; ++plane) sum[plane] = 0;
-    for (u32 warp = 0; warp < WARPS; ++warp) {
-        u32 carry = 0;
-        UNROLL for (u32 plane = 0; plane < sums; ++plane) {
-            u32 more = plane < PLANES ? words[(warp * PLANES + plane) * WORDS] : 0;
-            u32 both = (sum[plane] & more) | (carry & (sum[plane] ^ more));
-            sum[plane] ^= more ^ carry;
-            carry = both;
-        }
-    }
+    Sum sum = shared_sum(shared, threadIdx.x);
+    for (u32 warp = 0; warp < WARPS; ++warp)
+        add_planes(&sum, reinterpret_cast<const u32 *>(planes) + warp * WARP_PLANES * WORDS + threadIdx.x, WORDS);
     for (u32 at = 0; at < 32; ++at) {
-        u32 bit = (at + threadIdx.x) & 31, count = 0; // at different banks of memory
-        UNROLL for (u32 plane = 0; plane < sums; ++plane) count |= ((sum[plane] >> bit) & 1) << plane;
-        counts[threadIdx.x * 32 + bit] += count;
+        u32 bit = (at + threadIdx.x) & 31; // at different banks of memory
+        counts[threadIdx.x * 32 + bit] = sum_of(&sum, bit);
     }
 }
 #endif
-
-INLINE void add_rows(Counter *counter, Mask m, u32 rows, u32 *counts, u32 lane) {
-    const u32 most = (1u << PLANES) - 1;
-    while (rows > 0) {
-        u32 now = rows < most ? rows : most;
-        if (counter->total + now > most) flush(counter, counts, lane);
-        if (is_set(m)) {
-            if (now == 1) add_power<PLANES>(counter, m, 0);
-            else for (int power = 0; power < PLANES; ++power) if ((now >> power) & 1) add_power<PLANES>(counter, m, power);
-        }
-        counter->total += now;
-        rows -= now;
-    }
-}
 
 // Adds the rows of a unit to the events of one lane, one after the other: for masks that are nearly empty.
 INLINE void add_rows_alone(Mask m, u32 rows, u32 *counts, u32 lane) {
@@ -709,100 +746,164 @@ INLINE void add_rows_alone(Mask m, u32 rows, u32 *counts, u32 lane) {
             add_to(counts + lane * 128 + 32 * word + first_bit(rest), rows);
 }
 
-// A unit that may hold in no more lanes than this is run by each of them alone.
+// --- levels -----------------------------------------------------------------------------------------
+
+// A level is evaluated in two steps. First a thread looks at the summaries of one unit: most units are found to be empty that way.
+// The others are listed: those that may hold in few lanes lane by lane, the rest by kind. Then each list is run: a thread runs a
+// unit in one lane, and a warp runs a unit as a whole.
+
+// A conjunction that may hold in no more lanes than this is run lane by lane.
 #define FEW_LANES 12
 
-// Which units a warp runs next. On the device, the warps of a block share every so many turns, and take them as they go.
-#if ON_DEVICE
-struct Turns { u32 *taken; };
-INLINE u32 next_turn(Turns *turns) {
-    u32 turn = 0;
-    if (threadIdx.x % 32 == 0) turn = atomicAdd(turns->taken, 1) * gridDim.x + blockIdx.x;
-    return __shfl_sync(ALL_LANES, turn, 0);
-}
-#else
-struct Turns { u32 next, step; };
-INLINE u32 next_turn(Turns *turns) {
-    u32 turn = turns->next;
-    turns->next += turns->step;
-    return turn;
-}
-#endif
+// A unit to run, with what is known of it.
+struct alignas(16) Task { u32 code, leaves, mask, rows, lanes, needed, spare[2]; };
 
-// Runs units of a level; stores masks below `stored`, and counts rows if there are counts. A warp takes up to 32 units at a time. Each
-// lane reads the summaries of one: most units are found to be empty that way. Then the warp runs those that are left, and each lane its part
-// of those of which little is left.
-template <int KINDS>
-INLINE void evaluate_warp(Turns *turns, u32 warps, const Unit *units, u32 first, u32 last, const u32 *code, u32 *masks, u32 stored,
-                          u32 *counts, u32 *summaries, PerLane<Mask *> planes) {
-    Inputs in = { code, masks, summaries };
-    PerLane<Counter> counter;
-    EACH_LANE {
-        Counter empty = { planes[lane], 0 };
-        counter[lane] = empty;
-        if (counts != 0) reset<PLANES>(&counter[lane]);
-    }
-    // Every warp has several turns, so that none has to wait long for another.
-    u32 each = (last - first + 8 * warps - 1) / (8 * warps);
-    if (each > 32) each = 32;
-    u32 count = (last - first + each - 1) / each;
-    for (u32 turn = next_turn(turns); turn < count; turn = next_turn(turns)) {
-        u32 from = first + turn * each, number = last - from < each ? last - from : each;
-        const Unit *taken = units + from;
-        PerLane<u32> lanes, needed, found, alone;
-        PerLane<bool> is_for_warp;
-        EACH_LANE {
-            Outlook outlook = { 0, 0 };
-            bool is_alone = false;
-            if (lane < number) {
-                Unit unit = taken[lane];
-                outlook = outlook_of<KINDS>(unit, in);
-                is_alone = (KINDS == SETS || (KINDS == FLAT && KIND(unit) == 0)) && count_bits(outlook.lanes) <= FEW_LANES;
-            }
-            lanes[lane] = outlook.lanes;
-            needed[lane] = outlook.needed;
-            alone[lane] = is_alone ? outlook.lanes : 0;
-            is_for_warp[lane] = !is_alone && outlook.lanes != 0;
-            found[lane] = 0;
-        }
-        for (u32 rest = lanes_where(is_for_warp); rest != 0; rest &= rest - 1) {
-            u32 at = first_bit(rest), wanted = from_lane(lanes, at), of = from_lane(needed, at);
-            Unit unit = taken[at];
-            PerLane<bool> is;
-            EACH_LANE {
-                Leaves leaves = { unit.code, LEAVES(unit), of, 0, 0, 0 };
-                fetch_words(&leaves, in, lane);
-                fetch_summaries(&leaves, in);
-                Mask m = run_unit<KINDS>(unit.leaves, &leaves, in, lane, has_lane(wanted, lane));
-                is[lane] = is_set(m);
-                if (is[lane] && unit.mask < stored) store(masks, unit.mask, lane, m);
-                if (counts != 0 && unit.rows > 0 && any_lane(is[lane])) add_rows(&counter[lane], m, unit.rows, counts, lane);
-            }
-            u32 holds = lanes_where(is);
-            EACH_LANE if (lane == at) found[lane] = holds;
-        }
-        if (KINDS == FLAT || KINDS == SETS) {
-            PerLane<u32> units_of = transposed(alone), held_by;
-            EACH_LANE {
-                held_by[lane] = 0;
-                for (u32 left = units_of[lane]; left != 0; left &= left - 1) {
-                    u32 at = first_bit(left);
-                    Unit unit = taken[at];
-                    Mask m = KINDS == FLAT ? run_all_alone(unit, in, lane) : run_sets_alone(unit, in, lane);
-                    if (!is_set(m)) continue;
-                    held_by[lane] |= 1u << at;
-                    if (unit.mask < stored) store(masks, unit.mask, lane, m);
-                    if (counts != 0 && unit.rows > 0) add_rows_alone(m, unit.rows, counts, lane);
-                }
-            }
-            PerLane<u32> holds = transposed(held_by);
-            EACH_LANE found[lane] |= holds[lane];
-        }
-        EACH_LANE if (lane < number && taken[lane].mask < stored) summaries[taken[lane].mask] = found[lane];
-    }
-#if !ON_DEVICE
-    if (counts != 0) EACH_LANE flush(&counter[lane], counts, lane);
+struct Single { u32 unit, lane; };
+
+// Where the units of each kind end, counted from the first of the level. As many tasks of each may be listed.
+#define KINDS_OF_TASKS 4
+struct Level {
+    const Unit *units;
+    u32 ends[KINDS_OF_TASKS];
+    Task *tasks;
+    Single *singles;
+    // How many tasks there are of each kind, and how many singles.
+    u32 *listed;
+};
+
+// Takes a place in the list of a kind, if the unit of this thread has a task.
+INLINE u32 place_for(bool is, u32 *listed) {
+#if ON_DEVICE
+    u32 who = __ballot_sync(ALL_LANES, is), lane = threadIdx.x % 32, first = 0;
+    if (who == 0) return 0;
+    if (lane == 0) first = atomicAdd(listed, __popc(who));
+    return __shfl_sync(ALL_LANES, first, 0) + __popc(who & ((1u << lane) - 1));
+#else
+    return is ? (*listed)++ : 0;
 #endif
+}
+
+// Takes so many places; there may be fewer than were taken.
+INLINE u32 places_for(u32 count, u32 *listed) {
+#if ON_DEVICE
+    u32 lane = threadIdx.x % 32, end = count, first = 0;
+    UNROLL for (u32 step = 1; step < 32; step *= 2) {
+        u32 before = __shfl_up_sync(ALL_LANES, end, step);
+        if (lane >= step) end += before;
+    }
+    u32 all = __shfl_sync(ALL_LANES, end, 31);
+    if (all == 0) return 0;
+    if (lane == 0) first = atomicAdd(listed, all);
+    return __shfl_sync(ALL_LANES, first, 0) + end - count;
+#else
+    u32 first = *listed;
+    *listed += count;
+    return first;
+#endif
+}
+
+// Every thread of a warp comes here, also those behind the last unit. There are as many places for singles as units. If these are
+// used up, the unit is run as a whole.
+INLINE void look_ahead_thread(u64 thread, Level level, const u32 *code, u32 *summaries, u32 stored) {
+    Inputs in = { code, 0, summaries };
+    u32 count = level.ends[KINDS_OF_TASKS - 1];
+    Unit unit = { 0, 0, 0, 0 };
+    Outlook found = { 0, 0 };
+    if (thread < count) {
+        unit = level.units[thread];
+        found = outlook_of(unit, in);
+    }
+    u32 lanes = count_bits(found.lanes), kind = KIND(unit);
+    bool is_alone = lanes > 0 && lanes <= FEW_LANES && (kind == 0 || kind == 7);
+    u32 place = places_for(is_alone ? lanes : 0, level.listed + KINDS_OF_TASKS);
+    if (is_alone && place + lanes <= count) {
+        for (u32 rest = found.lanes; rest != 0; rest &= rest - 1) {
+            Single single = { (u32)thread, first_bit(rest) };
+            level.singles[place++] = single;
+        }
+        found.lanes = 0;
+    } else if (is_alone) {
+        for (; place < count; ++place) level.singles[place].lane = 32; // nothing
+    }
+    if (thread < count && found.lanes == 0 && unit.mask < stored) summaries[unit.mask] = 0;
+    u32 begin = 0;
+    for (u32 kind = 0; kind < KINDS_OF_TASKS; ++kind) {
+        u32 end = level.ends[kind];
+        bool is = found.lanes != 0 && thread >= begin && thread < end;
+        u32 place = begin + place_for(is, level.listed + kind);
+        begin = end;
+        if (!is) continue;
+        Task task = { unit.code, unit.leaves, unit.mask, unit.rows, found.lanes, found.needed, { 0, 0 } };
+        level.tasks[place] = task;
+    }
+}
+
+// Runs a unit in one lane.
+INLINE void run_single_thread(u64 thread, Level level, const u32 *code, u32 *masks, u32 stored, u32 *counts, u32 *summaries) {
+    u32 count = level.ends[KINDS_OF_TASKS - 1], singles = level.listed[KINDS_OF_TASKS];
+    if (thread >= (singles < count ? singles : count)) return;
+    Single single = level.singles[thread];
+    if (single.lane == 32) return;
+    Inputs in = { code, masks, summaries };
+    Unit unit = level.units[single.unit];
+    Mask m = KIND(unit) == 0 ? run_all_alone(unit, in, single.lane) : run_sets_alone(unit, in, single.lane);
+    if (!is_set(m)) return;
+    if (unit.mask < stored) {
+        store(masks, unit.mask, single.lane, m);
+        set_bits(summaries + unit.mask, 1u << single.lane);
+    }
+    if (counts != 0 && unit.rows > 0) add_rows_alone(m, unit.rows, counts, single.lane);
+}
+
+// What a lane works with.
+struct Workspace { Leaf *list; Mask *buffer; Place place; Counter counter; };
+
+// A task, with the first leaves of its unit, one for each lane.
+struct Fetched { Task task; PerLane<u32> word, summary; u32 ends; };
+
+INLINE Task task_at(const Task *tasks, u32 at, u32 count) {
+    Task none = { 0, 0, 0, 0, 0, 0, { 0, 0 } };
+    return at < count ? tasks[at] : none;
+}
+
+template <int KINDS> INLINE void fetch_words(Fetched *next, Inputs in) {
+    Unit unit = { next->task.code, next->task.leaves, 0, 0 };
+    EACH_LANE next->word[lane] = lane < LEAVES(unit) ? in.code[unit.code + lane] : 0;
+    if (KINDS == GROUPS || KINDS == SETS) next->ends = in.code[unit.code + LEAVES(unit)];
+}
+
+INLINE void fetch_summaries(Fetched *next, Inputs in) { EACH_LANE next->summary[lane] = in.summaries[next->word[lane] >> 1]; }
+
+// Runs tasks, every so many of them; stores masks below `stored`, and counts rows if there are counts. While one runs, the next is
+// fetched, and its leaves while rows are counted.
+template <int KINDS>
+INLINE void evaluate_warp(u32 warp, u32 warps, const Task *tasks, u32 count, const u32 *code, u32 *masks, u32 stored,
+                          u32 *summaries, PerLane<Workspace> *spaces) {
+    Inputs in = { code, masks, summaries };
+    Fetched now, next;
+    now.task = task_at(tasks, warp, count);
+    now.ends = next.ends = 0;
+    fetch_words<KINDS>(&now, in);
+    fetch_summaries(&now, in);
+    for (u32 at = warp; at < count; at += warps) {
+        next.task = task_at(tasks, at + warps, count);
+        PerLane<Mask> m;
+        EACH_LANE {
+            Workspace *space = &(*spaces)[lane];
+            Unit unit = { now.task.code, now.task.leaves, now.task.mask, now.task.rows };
+            Leaves leaves = { unit.code, LEAVES(unit), now.task.needed, GUARDS(unit), space->list, space->buffer, space->place,
+                              masks + lane * 4, now.word[lane], now.ends, now.summary[lane] };
+            m[lane] = run_unit<KINDS>(KIND(unit), &leaves, in, lane, has_lane(now.task.lanes, lane));
+        }
+        fetch_words<KINDS>(&next, in);
+        EACH_LANE {
+            Counter *counter = &(*spaces)[lane].counter;
+            if (now.task.mask < stored) store_with_summary(masks, summaries, now.task.mask, lane, m[lane]);
+            if (counter->counts != 0 && now.task.rows > 0 && any_lane(is_set(m[lane]))) add_rows(counter, m[lane], now.task.rows, lane);
+        }
+        fetch_summaries(&next, in);
+        now = next;
+    }
 }
 
 // --- rows -------------------------------------------------------------------------------------------
@@ -851,8 +952,7 @@ INLINE u32 rows_that_hold(const Row *own, RowInputs in, u64 first, u32 lane) {
 
 // How many rows of a chunk hold for each event. Masks are loaded several at a time.
 INLINE void count_chunk_thread(u32 lane, u64 chunk, RowInputs in, u32 *counts, Mask *planes) {
-    Counter counter = { planes, 0 };
-    reset<CHUNK_PLANES>(&counter);
+    reset<CHUNK_PLANES>(planes);
     for (u64 first = chunk * CHUNK; first < (chunk + 1) * CHUNK && first < in.rows; first += 32) {
         Row own = row_in_order(in, first + lane);
         for (u32 rest = rows_that_hold(&own, in, first, lane); rest != 0;) {
@@ -864,14 +964,15 @@ INLINE void count_chunk_thread(u32 lane, u64 chunk, RowInputs in, u32 *counts, M
                 rest &= rest - 1;
                 if (has_lane(row.lanes, lane)) loaded[at] = load(in.masks, row.mask, lane);
             }
-            UNROLL for (u32 at = 0; at < 4; ++at) if (is_set(loaded[at])) add_power<CHUNK_PLANES>(&counter, loaded[at], 0);
+            UNROLL for (u32 at = 0; at < 4; ++at)
+                if (any_lane(is_set(loaded[at]))) add_power<CHUNK_PLANES>(planes, loaded[at], 0);
         }
     }
     u32 *own = counts + chunk * EVENTS + lane * 128;
     UNROLL for (int word = 0; word < 4; ++word) {
         for (u32 bit = 0; bit < 32; bit += 4) {
             Mask four;
-            UNROLL for (u32 at = 0; at < 4; ++at) four.w[at] = count_of<CHUNK_PLANES>(&counter, word, bit + at);
+            UNROLL for (u32 at = 0; at < 4; ++at) four.w[at] = count_of(planes, word, bit + at);
             store(own, 0, 8 * word + bit / 4, four);
         }
     }
@@ -1002,8 +1103,10 @@ INLINE void count_events_thread(u64 thread, RowInputs in, u64 events, u32 *count
 #define ROWS(rows) RowInputs{ P(u32, 0), P(u32, 1), P(u32, 2), P(u32, 3), P(u32, 4), rows }
 
 #if ON_DEVICE
-// Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute.
+// Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute. Where shared memory has no room for
+// more than four, there are registers for a fifth, which is of another block of events.
 #define KERNEL extern "C" __global__ void __launch_bounds__(256, 4)
+#define SMALL_KERNEL extern "C" __global__ void __launch_bounds__(256, 5)
 
 KERNEL scatter_bits(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4) { scatter_bits_thread(THREAD, P(u32, 0), a1, TO(2, 3), a4); }
 KERNEL scatter_points(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
@@ -1016,28 +1119,48 @@ KERNEL cuts(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
     u64 item = THREAD / 32;
     if (item < a1) cuts_thread(LANE, item, P(u32, 0), P(u32, 2), P(u32, 3), P(u32, 4), TO(5, 6));
 }
+// Arguments 0 to 7: units of the level, where those of each kind end, tasks, singles, how many of them are listed.
+#define LEVEL Level{ P(Unit, 0), { (u32)a1, (u32)a2, (u32)a3, (u32)a4 }, P(Task, 5), P(Single, 6), P(u32, 7) }
+SMALL_KERNEL look_ahead(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10) {
+    look_ahead_thread(THREAD, LEVEL, P(u32, 8), P(u32, 9), a10);
+}
+SMALL_KERNEL run_singles(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10, u64 a11, u64 a12) {
+    run_single_thread(THREAD, LEVEL, P(u32, 8), P(u32, 9), a10, P(u32, 11), P(u32, 12));
+}
 #define EVALUATE(KINDS) \
-    __shared__ u32 counts[EVENTS]; \
-    __shared__ Mask planes[WARPS * PLANES * 32]; \
-    __shared__ u32 taken; \
-    if (threadIdx.x == 0) taken = 0; \
-    if (a6 != 0) for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) counts[event] = 0; \
-    __syncthreads(); \
-    PerLane<Mask *> own = { planes + threadIdx.x / 32 * PLANES * 32 + LANE }; \
-    Turns turns = { &taken }; \
-    evaluate_warp<KINDS>(&turns, gridDim.x * WARPS, P(Unit, 0), a1, a2, P(u32, 3), P(u32, 4), a5, a6 != 0 ? counts : 0, \
-                         P(u32, 7), own); \
-    if (a6 != 0) { \
+    u32 listed = *P(u32, 1); \
+    if (blockIdx.x * WARPS >= listed) return; \
+    __shared__ Mask buffers[WARPS * AT_ONCE * 32]; \
+    __shared__ Mask planes[WARPS * WARP_PLANES * 32]; \
+    __shared__ u32 sums[BLOCK_PLANES * WORDS]; \
+    __shared__ Leaf lists[WARPS * 32]; \
+    u32 own = threadIdx.x / 32; \
+    PerLane<Workspace> space; \
+    space.own.list = lists + own * 32; \
+    space.own.buffer = buffers + own * AT_ONCE * 32 + LANE; \
+    space.own.place = place_of(space.own.buffer); \
+    space.own.counter.shared = sums; \
+    space.own.counter.counts = P(u32, 5); \
+    space.own.counter.planes = planes + own * WARP_PLANES * 32 + LANE; \
+    reset<WARP_PLANES>(space.own.counter.planes); \
+    if (a5 != 0) { \
+        for (u32 word = threadIdx.x; word < BLOCK_PLANES * WORDS; word += blockDim.x) sums[word] = 0; \
         __syncthreads(); \
-        flush_block(planes, counts); \
+    } \
+    evaluate_warp<KINDS>(THREAD / 32, gridDim.x * WARPS, P(Task, 0), listed, P(u32, 2), P(u32, 3), a4, P(u32, 6), &space); \
+    if (a5 != 0) { \
+        __syncthreads(); \
+        static_assert(sizeof(buffers) >= EVENTS * sizeof(u32), ""); \
+        u32 *counts = reinterpret_cast<u32 *>(buffers); /* what was brought is of no use any more */ \
+        sum_up(planes, sums, counts); \
         __syncthreads(); \
         for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) \
-            if (counts[event] != 0) atomicAdd(P(u32, 6) + event, counts[event]); \
+            if (counts[event] != 0) atomicAdd(P(u32, 5) + event, counts[event]); \
     }
-KERNEL evaluate_flat(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(FLAT) }
-KERNEL evaluate_groups(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(GROUPS) }
-KERNEL evaluate_other(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(OTHER) }
-KERNEL evaluate_sets(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) { EVALUATE(SETS) }
+SMALL_KERNEL evaluate_flat(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(FLAT) }
+SMALL_KERNEL evaluate_groups(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(GROUPS) }
+SMALL_KERNEL evaluate_sets(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(SETS) }
+KERNEL evaluate_other(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(OTHER) }
 KERNEL count_chunks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) {
     __shared__ Mask planes[WARPS * CHUNK_PLANES * 32];
     u64 chunk = THREAD / 32;
@@ -1061,14 +1184,27 @@ KERNEL count_events(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 
 #define FOR_WARPS for (u64 warp = 0; warp < threads / 32; ++warp) for (u32 lane = 0; lane < 32; ++lane)
 
 template <int KINDS> static void evaluate_on_host(u64 threads, const u64 *a) {
-    Mask planes[32][PLANES];
-    PerLane<Mask *> own;
-    EACH_LANE own[lane] = planes[lane];
     for (u64 warp = 0; warp < threads / 32; ++warp) {
-        Turns turns = { (u32)warp, (u32)threads / 32 };
-        evaluate_warp<KINDS>(&turns, threads / 32, P(Unit, 0), a[1], a[2], P(u32, 3), P(u32, 4), a[5], P(u32, 6), P(u32, 7), own);
+        Mask buffers[32][AT_ONCE], planes[32][WARP_PLANES];
+        Leaf lists[32][32];
+        u32 sums[BLOCK_PLANES * WORDS] = {};
+        PerLane<Workspace> space;
+        EACH_LANE {
+            Workspace own = { lists[lane], buffers[lane], place_of(buffers[lane]), { planes[lane], sums, P(u32, 5) } };
+            space[lane] = own;
+            reset<WARP_PLANES>(planes[lane]);
+        }
+        evaluate_warp<KINDS>(warp, threads / 32, P(Task, 0), *P(u32, 1), P(u32, 2), P(u32, 3), a[4], P(u32, 6), &space);
+        if (a[5] == 0) continue;
+        for (u32 word = 0; word < WORDS; ++word) {
+            Sum sum = shared_sum(sums, word);
+            add_planes(&sum, planes[word / 4][0].w + word % 4, sizeof(Mask) / sizeof(u32));
+            for (u32 bit = 0; bit < 32; ++bit) add_to(P(u32, 5) + 32 * word + bit, sum_of(&sum, bit));
+        }
     }
 }
+
+#define LEVEL Level{ P(Unit, 0), { (u32)a[1], (u32)a[2], (u32)a[3], (u32)a[4] }, P(Task, 5), P(Single, 6), P(u32, 7) }
 
 extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
     Mask planes[CHUNK_PLANES];
@@ -1096,6 +1232,8 @@ extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
             if (32 * warp < a[6]) take_first_warp(warp, ROWS(a[5]), a[6], a[7], P(u32, 8), P(u32, 9));
         break;
     case 12: evaluate_on_host<SETS>(threads, a); break;
+    case 13: FOR_THREADS look_ahead_thread(thread, LEVEL, P(u32, 8), P(u32, 9), a[10]); break;
+    case 14: FOR_THREADS run_single_thread(thread, LEVEL, P(u32, 8), P(u32, 9), a[10], P(u32, 11), P(u32, 12)); break;
     }
 }
 #endif

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use tamis_core::engine::device::DeviceResult;
 
 use crate::driver::{Address, Stream};
-use crate::evaluator::Shared;
+use crate::shared::Shared;
 
 /// Blocks that are on the device at once: while one is computed, others are copied.
 const LANES: usize = 4;
@@ -83,6 +83,8 @@ impl Drop for Buffer {
 pub struct Lane {
     pub shared: Arc<Shared>,
     pub stream: Stream,
+    /// Whether something was sent on the stream that nobody has waited for.
+    pub is_under_way: bool,
     /// The number of the plan whose predicates are clear in its masks; 0 for none.
     pub plan: u64,
     pub masks: Buffer,
@@ -91,13 +93,18 @@ pub struct Lane {
     pub ranks: Buffer,
     pub present: Buffer,
     pub tokens: Buffer,
+    /// Of a level, by kind, and those that are run lane by lane.
+    pub tasks: Buffer,
+    pub singles: Buffer,
+    /// By level, how many there are of each.
+    pub listed: Buffer,
     pub counts: Buffer,
     /// By chunk of rows and event.
     pub places: Buffer,
     /// By group of chunks and event.
     pub groups: Buffer,
     pub offsets: Buffer,
-    pub listed: Buffer,
+    pub found: Buffer,
     pub row_counts: Buffer,
 }
 
@@ -106,17 +113,21 @@ impl Lane {
         let buffer = || Buffer::new(shared, 4, Use::Work);
         Ok(Self {
             shared: shared.clone(),
+            is_under_way: false,
             plan: 0,
             masks: buffer()?,
             summaries: buffer()?,
             ranks: buffer()?,
             present: buffer()?,
             tokens: buffer()?,
+            tasks: buffer()?,
+            singles: buffer()?,
+            listed: buffer()?,
             counts: buffer()?,
             places: buffer()?,
             groups: buffer()?,
             offsets: buffer()?,
-            listed: buffer()?,
+            found: buffer()?,
             row_counts: buffer()?,
             // Last: what comes before is released if it fails, and this is when the lane is.
             stream: shared.driver.new_stream()?,
@@ -126,6 +137,8 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
+        // After a failure, copies may still be under way. If the device is lost, none is.
+        let _ = self.shared.driver.wait(self.stream);
         self.shared.driver.end_stream(self.stream);
     }
 }

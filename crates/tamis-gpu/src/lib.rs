@@ -10,6 +10,7 @@ mod evaluator;
 mod host;
 mod lane;
 mod pinned;
+mod shared;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,12 +2,13 @@
 //!
 //! `unsafe`: the driver hands out addresses.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tamis_core::engine::device::DeviceResult;
 
 use crate::driver::{Address, Driver};
-use crate::evaluator::Shared;
+use crate::shared::Shared;
 
 /// So much is kept for later.
 const KEPT: usize = 2 << 30;
@@ -15,36 +16,62 @@ const SMALLEST: usize = 1 << 16;
 /// Sizes are powers of two, or multiples of this.
 const LARGE: usize = 1 << 26;
 
-/// Pinned memory that nobody uses.
+/// The pinned memory of a device: what is in use, and what is kept for later.
 #[derive(Default)]
-pub struct Unused(Mutex<Vec<(Address, usize)>>);
+pub struct Pinned {
+    bytes: AtomicU64,
+    unused: Mutex<Vec<(Address, usize)>>,
+}
 
-impl Unused {
+impl Pinned {
+    /// All that is allocated.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<(Address, usize)>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.unused.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Unused memory, or new.
+    fn take(&self, driver: &dyn Driver, bytes: usize) -> DeviceResult<(Address, usize)> {
+        if let Some(found) = self.take_unused(bytes) {
+            return Ok(found);
+        }
+        let address = driver.allocate_pinned(bytes)?;
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok((address, bytes))
     }
 
     /// The smallest that is large enough, and not far too large.
-    fn take(&self, bytes: usize) -> Option<(Address, usize)> {
+    fn take_unused(&self, bytes: usize) -> Option<(Address, usize)> {
         let mut held = self.lock();
         let fits = |(_, (_, size)): &(usize, &(Address, usize))| (bytes..=8 * bytes).contains(size);
         let at = held.iter().enumerate().filter(fits).min_by_key(|(_, (_, size))| *size)?.0;
         Some(held.swap_remove(at))
     }
 
-    /// Keeps it if it is not too much; returns what is to be released.
-    fn give_back(&self, memory: (Address, usize)) -> Option<(Address, usize)> {
+    /// Keeps it if it is not too much, and releases it otherwise.
+    fn give_back(&self, driver: &dyn Driver, (address, bytes): (Address, usize)) {
         let mut held = self.lock();
         let all: usize = held.iter().map(|(_, size)| size).sum();
-        if all + memory.1 > KEPT {
-            return Some(memory);
+        if all + bytes <= KEPT {
+            held.push((address, bytes));
+            return;
         }
-        held.push(memory);
-        None
+        drop(held);
+        self.free(driver, address, bytes);
     }
 
+    fn free(&self, driver: &dyn Driver, address: Address, bytes: usize) {
+        driver.release_pinned(address, bytes);
+        self.bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Releases what nobody uses.
     pub fn release(&self, driver: &dyn Driver) {
-        self.lock().drain(..).for_each(|(address, bytes)| driver.release_pinned(address, bytes));
+        let unused = std::mem::take(&mut *self.lock());
+        unused.into_iter().for_each(|(address, bytes)| self.free(driver, address, bytes));
     }
 }
 
@@ -61,8 +88,7 @@ impl Words {
             bytes if bytes > LARGE => bytes.next_multiple_of(LARGE),
             bytes => bytes.next_power_of_two().max(SMALLEST),
         };
-        let new = || shared.driver.allocate_pinned(bytes).map(|address| (address, bytes));
-        match shared.unused.take(bytes).map_or_else(new, Ok) {
+        match shared.pinned.take(&*shared.driver, bytes) {
             Ok((address, bytes)) => Ok(Self::Pinned { shared: shared.clone(), address, bytes, count }),
             Err(error) if error.is_memory => Ok(Self::Plain(vec![0; count])),
             Err(error) => Err(error),
@@ -98,10 +124,8 @@ impl AsRef<[u32]> for Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        if let Self::Pinned { shared, address, bytes, .. } = self
-            && let Some((address, bytes)) = shared.unused.give_back((*address, *bytes))
-        {
-            shared.driver.release_pinned(address, bytes);
+        if let Self::Pinned { shared, address, bytes, .. } = self {
+            shared.pinned.give_back(&*shared.driver, (*address, *bytes));
         }
     }
 }

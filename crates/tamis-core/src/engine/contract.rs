@@ -442,7 +442,7 @@ impl RowCounts {
 }
 
 /// What the first events of a block cost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Observation {
     pub events: usize,
     pub matches: usize,

@@ -95,6 +95,7 @@ pub const SAVE_NOTHING: u32 = 255;
 
 /// Which kinds of units a run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
 pub enum RunKind {
     /// All leaves or any leaf.
     Flat,
@@ -115,13 +116,28 @@ impl UnitKind {
     }
 }
 
-/// Units that can be evaluated at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnitRun {
-    /// Where it ends; it begins where the one before ends.
-    pub end: u32,
-    pub kind: RunKind,
+impl RunKind {
+    /// How many there are.
+    pub const COUNT: usize = 4;
 }
+
+/// Units that can be evaluated at once: those of a level read only what earlier levels write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    /// The first of its units.
+    pub first: u32,
+    /// Where the units of each [`RunKind`] end; they begin where those of the kind before end.
+    pub ends: [u32; RunKind::COUNT],
+}
+
+impl Level {
+    pub fn end(&self) -> u32 {
+        self.ends[RunKind::COUNT - 1]
+    }
+}
+
+/// The code of a unit begins at a multiple of so many words, and there is as much of the last one's.
+pub const CODE_ALIGNMENT: usize = 4;
 
 /// Everything a device needs of a segment, or of some consecutive rows of it.
 #[derive(Debug, Default)]
@@ -136,9 +152,9 @@ pub struct Plan {
     pub shared_masks: u32,
     /// Those, and the masks of units that only rows wait for.
     pub masks: u32,
-    /// A unit reads only what earlier runs write.
+    /// By level.
     pub units: Vec<PlannedUnit>,
-    pub runs: Vec<UnitRun>,
+    pub levels: Vec<Level>,
     pub code: Vec<u32>,
     /// By row, the mask of its unit.
     pub mask_of_row: Vec<u32>,
@@ -194,6 +210,14 @@ pub enum RowOrder {
     Priority,
 }
 
+/// Which rows are listed: those that hold for each of the first `events` events, at most this many of them.
+#[derive(Clone, Copy, Debug)]
+pub struct RowQuery {
+    pub order: RowOrder,
+    pub events: usize,
+    pub most: u32,
+}
+
 /// The rows of each event, those of the first event first.
 pub struct ListedRows {
     /// Where the rows of each event end.
@@ -222,14 +246,12 @@ pub trait LoadedPlan: Send + Sync {
     /// How many rows hold for each event; `kept` of them, if not all are.
     fn counts(&self, tokens: &Tokens, kept: Option<&Arc<KeptRows>>) -> DeviceResult<Vec<u32>>;
 
-    /// The rows that hold for each of the first `events` events, at most this many of them.
+    /// The rows that are wanted; `kept` of them, if not all are.
     fn rows(
         &self,
         tokens: &Tokens,
         kept: Option<&Arc<KeptRows>>,
-        order: RowOrder,
-        events: usize,
-        most: u32,
+        query: RowQuery,
     ) -> DeviceResult<ListedRows>;
 
     /// Adds to each row the number of events for which it holds.
@@ -251,6 +273,9 @@ pub trait Device: Send + Sync {
 
     /// Bytes of its memory that are taken, working memory included.
     fn bytes(&self) -> u64;
+
+    /// Bytes of this machine's memory that are pinned for copies, whether they are in use or kept for later.
+    fn pinned_bytes(&self) -> u64;
 
     /// Its name, and whatever else is known of it, as an object of JSON.
     fn describe(&self) -> Json;
@@ -443,6 +468,7 @@ impl DeviceMemory {
         json!({
             "device": self.device.describe(),
             "device_bytes": self.device.bytes(),
+            "device_pinned_bytes": self.device.pinned_bytes(),
             "device_parts": parts,
             "device_blocks": self.blocks.load(Ordering::Relaxed),
             "device_failure": self.failure(),

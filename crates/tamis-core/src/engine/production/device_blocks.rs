@@ -4,15 +4,15 @@ use std::any::Any;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use super::block::{Block, BlocksOfView};
+use super::block::Block;
+use super::host_blocks::HostBlocks;
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
     BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows,
-    LoadedRows, Pause, RowNumbers, RowOrder, Tokens,
+    LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
 };
 use crate::engine::segment::Segment;
-use crate::engine::segment::bit_parallel::WIDTH;
 use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
 use crate::event::{Event, EventSource};
@@ -43,7 +43,7 @@ pub struct BlocksOnDevice<'e> {
     events: &'e dyn EventSource,
     filter: &'e Filter<'e>,
     memory: &'e DeviceMemory,
-    here: BlocksOfView<'e>,
+    here: HostBlocks<'e>,
     looked_up: LookedUpBlock<'e>,
     bits: Bits,
     /// By part.
@@ -62,7 +62,7 @@ impl<'e> BlocksOnDevice<'e> {
             events,
             filter,
             memory,
-            here: BlocksOfView::new(view, events, filter),
+            here: HostBlocks::new(view, events, filter),
             looked_up: LookedUpBlock::default(),
             bits: Bits::default(),
             tokens: vec![],
@@ -79,7 +79,7 @@ impl<'e> BlocksOnDevice<'e> {
     fn each_part<T>(
         &mut self,
         block: &Block<'e>,
-        mut ask: impl FnMut(Asked<'_>) -> DeviceResult<T>,
+        mut ask: impl FnMut(PartOnDevice<'_>) -> DeviceResult<T>,
     ) -> Option<Vec<T>> {
         match self.try_each_part(block, &mut ask) {
             Ok(answers) => {
@@ -96,7 +96,7 @@ impl<'e> BlocksOnDevice<'e> {
     fn try_each_part<T>(
         &mut self,
         block: &Block<'e>,
-        ask: &mut impl FnMut(Asked<'_>) -> DeviceResult<T>,
+        ask: &mut impl FnMut(PartOnDevice<'_>) -> DeviceResult<T>,
     ) -> DeviceResult<Vec<T>> {
         let view = self.view;
         let mut answers = vec![];
@@ -108,7 +108,7 @@ impl<'e> BlocksOnDevice<'e> {
             let tokens = &mut self.tokens[number];
             tokenize(catalog, &mut self.looked_up, block.len(), &mut self.bits, tokens);
             for rows in loaded.iter() {
-                let asked = Asked {
+                let part = PartOnDevice {
                     view,
                     memory: self.memory,
                     filter: self.filter,
@@ -117,7 +117,7 @@ impl<'e> BlocksOnDevice<'e> {
                     rows,
                     tokens,
                 };
-                answers.push(ask(asked)?);
+                answers.push(ask(part)?);
             }
         }
         Ok(answers)
@@ -130,7 +130,7 @@ impl<'e> BlocksOnDevice<'e> {
 
     fn counts_of(&mut self, block: &Block<'e>) -> Option<Vec<u32>> {
         let by_part =
-            self.each_part(block, |asked| asked.rows.plan.counts(asked.tokens, asked.kept().as_ref()))?;
+            self.each_part(block, |part| part.rows.plan.counts(part.tokens, part.kept().as_ref()))?;
         let mut counts = vec![0; block.len()];
         for part in by_part {
             counts.iter_mut().zip(part).for_each(|(all, more)| *all += more);
@@ -154,16 +154,10 @@ impl<'e> BlocksOnDevice<'e> {
     }
 
     /// The rows of each part that hold for the first events.
-    fn rows_of(
-        &mut self,
-        block: &Block<'e>,
-        order: RowOrder,
-        events: usize,
-        most: u32,
-    ) -> Option<Vec<ListedPart>> {
-        self.each_part(block, |asked| match order {
-            RowOrder::Priority => asked.best(events, most),
-            RowOrder::Id => asked.list(asked.rows, order, events, most),
+    fn rows_of(&mut self, block: &Block<'e>, query: RowQuery) -> Option<Vec<ListedPart>> {
+        self.each_part(block, |part| match query.order {
+            RowOrder::Priority => part.best(query),
+            RowOrder::Id => part.list(part.rows, query),
         })
     }
 
@@ -174,7 +168,7 @@ impl<'e> BlocksOnDevice<'e> {
         }
         let block = self.block(range)?;
         let events = self.events_with_room(&block, most)?;
-        let parts = self.rows_of(&block, RowOrder::Id, events, u32::MAX)?;
+        let parts = self.rows_of(&block, RowQuery { order: RowOrder::Id, events, most: u32::MAX })?;
         let mut buffered: Vec<Vec<Location>> = vec![vec![]; events];
         block.buffered(self.filter, |at, location| {
             if at < events {
@@ -193,8 +187,8 @@ impl<'e> BlocksOnDevice<'e> {
     }
 }
 
-/// What is asked about some rows of a segment.
-struct Asked<'a> {
+/// Rows of a segment on the device, with what the events of a block satisfy there.
+struct PartOnDevice<'a> {
     view: &'a View,
     memory: &'a DeviceMemory,
     filter: &'a Filter<'a>,
@@ -204,28 +198,29 @@ struct Asked<'a> {
     tokens: &'a Tokens,
 }
 
-impl Asked<'_> {
+impl PartOnDevice<'_> {
     /// What the filter keeps of the rows, if not all.
     fn kept(&self) -> Option<Arc<KeptRows>> {
         kept_rows(self.memory, self.view, self.part, self.rows, self.filter)
     }
 
-    /// The rows that hold, among those that are given: the rows asked about, or some of them.
-    fn list(&self, rows: &LoadedRows, order: RowOrder, events: usize, most: u32) -> DeviceResult<ListedPart> {
+    /// The rows that hold, among those that are given: all rows of this part, or some of them.
+    fn list(&self, rows: &LoadedRows, query: RowQuery) -> DeviceResult<ListedPart> {
         let kept = kept_rows(self.memory, self.view, self.part, rows, self.filter);
-        let listed = rows.plan.rows(self.tokens, kept.as_ref(), order, events, most)?;
+        let listed = rows.plan.rows(self.tokens, kept.as_ref(), query)?;
         Ok(ListedPart { part: self.number, rows: rows.rows.clone(), listed, too_few_for: vec![] })
     }
 
     /// The rows that hold and have the highest priorities. Where few have to be looked at, the others are not evaluated at all.
-    fn best(&self, events: usize, most: u32) -> DeviceResult<ListedPart> {
+    fn best(&self, query: RowQuery) -> DeviceResult<ListedPart> {
+        let RowQuery { events, most, .. } = query;
         let few = self.rows.best.get_or_init(|| best_rows(self.memory, self.part, self.rows));
         if let Some(few) = few
             && most as usize * TIMES_BEST_ROWS <= BEST_ROWS
             && few.pause.is_over()
         {
             // They are in the order of priorities.
-            let mut found = self.list(&few.loaded, RowOrder::Id, events, most)?;
+            let mut found = self.list(&few.loaded, RowQuery { order: RowOrder::Id, ..query })?;
             let is_short = |at: &usize| found.listed.of(*at).len() < most as usize;
             let too_few_for: Vec<usize> = (0..events).filter(is_short).collect();
             few.pause.note(too_few_for.len() <= FEW_EVENTS);
@@ -234,7 +229,7 @@ impl Asked<'_> {
                 return Ok(found);
             }
         }
-        self.list(self.rows, RowOrder::Priority, events, most)
+        self.list(self.rows, query)
     }
 }
 
@@ -320,7 +315,7 @@ impl Blocks for BlocksOnDevice<'_> {
         most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)> {
-        self.matches_here(range, most, add)
+        Some(self.here.matches(range, most, add))
     }
 
     fn best(
@@ -332,12 +327,14 @@ impl Blocks for BlocksOnDevice<'_> {
         let most = u32::try_from(ranking.k).unwrap_or(u32::MAX);
         let listed = match ranking.score {
             Score::Priority => self.block(range.clone()).and_then(|block| {
-                let rows = self.rows_of(&block, RowOrder::Priority, block.len(), most)?;
+                let query = RowQuery { order: RowOrder::Priority, events: block.len(), most };
+                let rows = self.rows_of(&block, query)?;
                 Some((block, rows))
             }),
             _ => None,
         };
-        let Some((block, parts)) = listed else { return self.best_here(range, ranking, add) };
+        let Some((block, parts)) = listed else { return Some(self.here.best(range, ranking, add)) };
+        let mut best = vec![];
         for at in 0..block.len() {
             let mut goes_on = true;
             if parts.iter().any(|part| part.too_few_for.binary_search(&at).is_ok()) {
@@ -346,11 +343,12 @@ impl Blocks for BlocksOnDevice<'_> {
                     goes_on = add(at, scored);
                     goes_on
                 };
-                if let Err(error) = self.here.best(event..event + 1, ranking, &mut add)? {
+                if let Err(error) = self.here.best(event..event + 1, ranking, &mut add) {
                     return Some(Err(error));
                 }
             } else {
-                goes_on = add(at, &self.best_of(&block, at, ranking, &parts));
+                self.best_of(&block, at, ranking, &parts, &mut best);
+                goes_on = add(at, &best);
             }
             if !goes_on {
                 break;
@@ -364,7 +362,7 @@ impl Blocks for BlocksOnDevice<'_> {
             let found = self.counts_of(&block)?;
             Some((block, found))
         });
-        let Some((block, found)) = counted else { return self.counts_here(range, counts) };
+        let Some((block, found)) = counted else { return Some(self.here.counts(range, counts)) };
         counts.extend(found);
         Some(Self::observed(&block, block.len()))
     }
@@ -372,10 +370,10 @@ impl Blocks for BlocksOnDevice<'_> {
     fn row_counts(&mut self, range: Range<usize>, counts: &mut RowCounts) -> Option<Observation> {
         let counted = self.block(range.clone()).and_then(|block| {
             let mut found = vec![];
-            let is_done = self.each_part(&block, |asked| {
-                let mut more = vec![0; asked.rows.rows.len()];
-                asked.rows.plan.row_counts(asked.tokens, asked.kept().as_ref(), &mut more)?;
-                found.push((asked.number, asked.rows.rows.row(0), more));
+            let is_done = self.each_part(&block, |part| {
+                let mut more = vec![0; part.rows.rows.len()];
+                part.rows.plan.row_counts(part.tokens, part.kept().as_ref(), &mut more)?;
+                found.push((part.number, part.rows.rows.row(0), more));
                 Ok(())
             });
             is_done.map(|_| (block, found))
@@ -390,85 +388,24 @@ impl Blocks for BlocksOnDevice<'_> {
     }
 }
 
-/// The same on this processor, in blocks of its own size.
-impl BlocksOnDevice<'_> {
-    fn matches_here(
-        &mut self,
-        range: Range<usize>,
-        most: usize,
-        add: &mut dyn FnMut(usize, &[Location]),
-    ) -> Option<(usize, Observation)> {
-        let (mut done, mut held, mut total) = (0, 0, None);
-        for block in blocks(range) {
-            let (first, length) = (done, block.len());
-            let left = most.saturating_sub(held);
-            if left == 0 && first > 0 {
-                break; // only the first event of all is answered whatever it has
-            }
-            let mut add = |at: usize, locations: &[Location]| {
-                held += locations.len();
-                add(first + at, locations);
-            };
-            let (answered, observed) = self.here.matches(block, left, &mut add)?;
-            merge(&mut total, observed);
-            done += answered;
-            if answered < length {
-                break;
-            }
-        }
-        total.map(|observed| (done, observed))
-    }
-
-    fn best_here(
-        &mut self,
-        range: Range<usize>,
-        ranking: &Ranking,
-        add: &mut dyn FnMut(usize, &[Scored]) -> bool,
-    ) -> Option<Result<Observation>> {
-        let (mut total, mut first, mut goes_on) = (None, 0, true);
-        for block in blocks(range) {
-            let length = block.len();
-            let mut add = |at: usize, scored: &[Scored]| {
-                goes_on = add(first + at, scored);
-                goes_on
-            };
-            match self.here.best(block, ranking, &mut add)? {
-                Ok(observed) => merge(&mut total, observed),
-                Err(error) => return Some(Err(error)),
-            }
-            first += length;
-            if !goes_on {
-                break;
-            }
-        }
-        total.map(Ok)
-    }
-
-    fn counts_here(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation> {
-        let before = counts.len();
-        let mut total = None;
-        for block in blocks(range) {
-            match self.here.counts(block, counts) {
-                Some(observed) => merge(&mut total, observed),
-                None => {
-                    counts.truncate(before);
-                    return None;
-                }
-            }
-        }
-        total
-    }
-}
-
 impl<'e> BlocksOnDevice<'e> {
-    /// The best matches of an event by priority, the best first.
-    fn best_of(&self, block: &Block<'e>, at: usize, ranking: &Ranking, parts: &[ListedPart]) -> Vec<Scored> {
+    /// Replaces `found` by the best matches of an event by priority, the best first.
+    fn best_of(
+        &self,
+        block: &Block<'e>,
+        at: usize,
+        ranking: &Ranking,
+        parts: &[ListedPart],
+        found: &mut Vec<Scored>,
+    ) {
         let view = self.view;
+        found.clear();
         if let ([part], true) = (parts, view.buffer.is_empty()) {
             // They come in order. -0.0 and 0.0 are one score.
             let scored =
                 part.of(at).map(|location| Scored { location, score: view.priority(location) + 0.0 });
-            return scored.filter(|found| found.score >= ranking.min_score).collect();
+            found.extend(scored.filter(|scored| scored.score >= ranking.min_score));
+            return;
         }
         let mut best = TopK::new(ranking.k, ranking.min_score);
         if !view.buffer.is_empty() {
@@ -481,25 +418,7 @@ impl<'e> BlocksOnDevice<'e> {
             best.offer(view.id(location), view.priority(location), location);
         }
         let sorted = best.into_sorted().into_iter();
-        sorted.map(|found| Scored { location: found.item, score: found.score }).collect()
-    }
-}
-
-/// Ranges of the size of a block on this processor.
-fn blocks(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    range.clone().step_by(WIDTH).map(move |start| start..range.end.min(start + WIDTH))
-}
-
-/// Adds what more events cost.
-fn merge(total: &mut Option<Observation>, more: Observation) {
-    match total {
-        None => *total = Some(more),
-        Some(total) => {
-            total.events += more.events;
-            total.matches += more.matches;
-            total.work += more.work;
-            total.nanoseconds += more.nanoseconds;
-        }
+        found.extend(sorted.map(|best| Scored { location: best.item, score: best.score }));
     }
 }
 

@@ -1,0 +1,3 @@
+"""Fixtures of devices."""
+
+from gpu.devices import faults, faulty, kernels  # noqa: F401 - fixtures
