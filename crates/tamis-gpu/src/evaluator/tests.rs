@@ -1,15 +1,17 @@
 //! What a driver sees of a plan: a copy may be under way until its stream was waited for.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use serde_json::json;
 
 use super::*;
 
-/// Memory of this process; nothing is launched. Copies to the device are under way until the stream is waited for.
+/// Memory of this process; nothing is launched. Copies from pinned memory are under way until the stream is waited for.
 #[derive(Default)]
 struct Copies {
     under_way: Arc<Mutex<usize>>,
+    pinned: Mutex<Vec<Range<usize>>>,
 }
 
 impl Copies {
@@ -43,10 +45,13 @@ impl Driver for Copies {
     }
 
     fn allocate_pinned(&self, bytes: usize) -> DeviceResult<Address> {
-        self.allocate(bytes)
+        let address = self.allocate(bytes)?;
+        self.pinned.lock().unwrap().push(address as usize..address as usize + bytes);
+        Ok(address)
     }
 
     fn release_pinned(&self, address: Address, bytes: usize) {
+        self.pinned.lock().unwrap().retain(|pinned| pinned.start != address as usize);
         self.release(address, bytes);
     }
 
@@ -56,8 +61,9 @@ impl Driver for Copies {
 
     fn end_stream(&self, _: Stream) {}
 
-    fn upload(&self, _: Stream, _: Address, _: &[u8]) -> DeviceResult<()> {
-        *self.under_way.lock().unwrap() += 1;
+    fn upload(&self, _: Stream, _: Address, bytes: &[u8]) -> DeviceResult<()> {
+        let is_pinned = |pinned: &Range<usize>| pinned.contains(&bytes.as_ptr().addr());
+        *self.under_way.lock().unwrap() += usize::from(self.pinned.lock().unwrap().iter().any(is_pinned));
         Ok(())
     }
 
