@@ -28,7 +28,7 @@ def _environment(package: Path) -> dict[str, str]:
         # Dozens of processes import the same modules: compile them once, whatever the user's settings are.
         "PYTHONDONTWRITEBYTECODE": "",
         "PYTHONPYCACHEPREFIX": str(CACHE / "bytecode"),
-        # Arrow's own pool keeps what the inputs took while they were read, and the peak of a build would not show.
+        # Arrow's own pool keeps what reading the inputs took: the peak of a build would not show.
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         # The golden events hold values of the wrong kind, on purpose.
         "PYTHONWARNINGS": "ignore",
