@@ -487,17 +487,17 @@ def test_memory_does_not_depend_on_how_many_subscriptions_match(spark: Any, note
 
 @pytest.mark.spark
 def test_shards_copy_and_merge_within_the_bounds(spark: Any, noted: Any) -> None:
-    """Each event goes to 12 shards with all that it carries, and comes back with its best 400."""
+    """Each event goes to 16 shards with all that it carries, and comes back with its best 400."""
     rules = spark.range(800).selectExpr("id", "'x >= 0' AS expression", "double(id % 7) AS priority")
-    events = spark.range(0, 100, 1, 1).selectExpr(
+    events = spark.range(0, 300, 1, 1).selectExpr(
         "id AS event_id", "id AS x", "rpad(string(id), 4000, 'w') AS body"
     )
-    index = tamis.spark.build(rules, plan="sharded", shards=12)
+    index = tamis.spark.build(rules, plan="sharded", shards=16)
     best = index.match(events, key=["event_id", "body"], k=400)
     row = best.selectExpr(
         "count(*) AS n", "sum(rank) AS r", "sum(octet_length(body)) AS b", "sum(subscription) AS s"
     ).first()
     first = sorted(range(800), key=lambda id: (-(id % 7), id))[:400]
-    assert (row.n, row.r, row.b) == (100 * 400, 100 * sum(range(401)), 100 * 400 * 4_000)
-    assert row.s == 100 * sum(first)
+    assert (row.n, row.r, row.b) == (300 * 400, 300 * sum(range(401)), 300 * 400 * 4_000)
+    assert row.s == 300 * sum(first)
     check_noted(noted)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tamis.store import versions
-from tamis.store.directory import open_directory
+from tamis.store.directory import Directory, open_directory
 from tamis.store.versions import ChangeFile, Version, create_version, latest_number, publish, version_numbers
 
 BUILD = Version(number=1, plan="replicated", ids="int", shards=[[]], notes={"build": "one"})
@@ -34,6 +34,23 @@ def test_a_copy_that_runs_at_the_same_time(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(versions, "latest_number", lambda directory: None)  # as if it had looked before
     assert publish(store, BUILD) == first
     assert version_numbers(store) == [1]
+
+
+def test_a_copy_that_publishes_while_the_other_one_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_directory(str(tmp_path))
+    search = versions.version_numbers
+
+    def slowly(directory: Directory) -> list[int]:
+        found = search(directory)
+        first = publish(store, BUILD)
+        assert create_version(store, replace(first, number=2))
+        return found
+
+    monkeypatch.setattr(versions, "version_numbers", slowly)
+    assert publish(store, BUILD, again=True).number == 1
+    assert search(store) == [1, 2]
 
 
 def test_versions_without_a_build_are_told_apart_by_their_numbers(tmp_path: Path) -> None:

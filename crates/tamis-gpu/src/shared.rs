@@ -105,7 +105,8 @@ impl Shared {
 
     /// Fails unless a lane of this size finds room beside the plans.
     pub fn check_room(&self, lane: usize) -> DeviceResult<()> {
-        let plans = self.taken.load(Ordering::Relaxed) - self.working.load(Ordering::Relaxed);
+        // Two loads: in between, others may have given back.
+        let plans = self.taken.load(Ordering::Relaxed).saturating_sub(self.working.load(Ordering::Relaxed));
         if plans + lane as u64 > self.limit { Err(self.too_large()) } else { Ok(()) }
     }
 }

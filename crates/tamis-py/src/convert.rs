@@ -182,14 +182,15 @@ fn element(item: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result
 
 /// An array inside an array. Nothing can compare with it, so it may hold what no value can; its strings are kept.
 fn nested_array(items: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
-    let mut inside = Absent::default();
-    let read = |item: PyResult<Bound<'_, PyAny>>| match element(&item?, depth, &mut inside) {
-        Err(refused) if refused.is_unreadable => Ok(Value::Null),
-        read => read,
-    };
-    let items: Vec<Value> = items.try_iter()?.map(read).collect::<Result<_, _>>()?;
+    let (mut strings, mut inside) = (vec![], Absent::default());
+    for item in items.try_iter()? {
+        match element(&item?, depth, &mut inside) {
+            Err(refused) if !refused.is_unreadable => return Err(refused),
+            read => read.unwrap_or(Value::Null).for_each_string(&mut |text| strings.push(text.clone())),
+        }
+    }
     absent.strings.append(&mut inside.strings);
-    Ok(Value::nested(&items))
+    Ok(Value::Array(strings))
 }
 
 /// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use tamis_core::engine::Index;
+use tamis_core::fork::KeepsInterpreter;
 
 use crate::index::PyIndex;
 
@@ -48,7 +49,11 @@ pub fn device_name(index: &PyIndex) -> Option<String> {
 
 /// Warns once when a device has failed.
 pub fn warn_of_failure(py: Python<'_>, index: &Index) -> PyResult<()> {
-    let Some(why) = index.device().and_then(|memory| memory.unreported_failure()) else { return Ok(()) };
+    let why = {
+        let _keeps = KeepsInterpreter::new(); // a fork may wait for the interpreter
+        index.device().and_then(|memory| memory.unreported_failure())
+    };
+    let Some(why) = why else { return Ok(()) };
     let message = format!("{why}; the processor answers from now on");
     let message = CString::new(message.replace('\0', " ")).expect("no zero is left");
     PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 2)

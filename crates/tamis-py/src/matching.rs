@@ -96,7 +96,11 @@ pub fn ask<'py>(
 /// Warns of values that are hardly meant: of each attribute once. Whoever turned warnings into errors gets one.
 #[inline]
 pub fn warn_of_surprises(py: Python<'_>, index: &Index) -> PyResult<()> {
-    for surprise in index.take_surprises() {
+    let surprises = {
+        let _keeps = KeepsInterpreter::new(); // a fork may wait for the interpreter
+        index.take_surprises()
+    };
+    for surprise in surprises {
         let is_unreadable = matches!(surprise, Surprise::Unreadable(_));
         warn_of_value(py, &surprise.to_string(), is_unreadable)?;
     }

@@ -74,11 +74,12 @@ def partition_topic(partition: int) -> str:
 def partition_in(topic: str) -> int | None:
     """The partition whose topic it is; None if it is another topic.
 
-    >>> partition_in("p3"), partition_in("seen"), partition_in("p-1")
-    (3, None, None)
+    >>> partition_in("p3"), partition_in("seen"), partition_in("p-1"), partition_in("p" + 5_000 * "1")
+    (3, None, None, None)
     """
     number = topic.removeprefix("p")
-    return int(number) if topic.startswith("p") and number.isascii() and number.isdecimal() else None
+    is_number = len(number) <= 9 and number.isascii() and number.isdecimal()
+    return int(number) if topic.startswith("p") and is_number else None
 
 
 @lru_cache(maxsize=10_000)

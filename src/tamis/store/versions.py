@@ -260,10 +260,11 @@ def publish(directory: Directory, version: Version, again: bool = False) -> Vers
     A build is published once: its note `build` tells it from all others. Where a task may have published it
     before (`again`), all versions are searched for it; otherwise a second one would undo later changes.
     """
-    for number in version_numbers(directory) if again else ():
-        if (published := _published(directory, version, number)) is not None:
-            return published
+    # Before the search: what comes after it is seen when this number is taken.
     number = max(version.number, (latest_number(directory) or 0) + 1)
+    for before in version_numbers(directory) if again else ():
+        if (published := _published(directory, version, before)) is not None:
+            return published
     while True:
         numbered = replace(version, number=number, base=number)
         if create_version(directory, numbered):

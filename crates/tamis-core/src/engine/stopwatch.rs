@@ -18,7 +18,7 @@ const LEARNT_AFTER: Duration = Duration::from_millis(10);
 /// Nanoseconds per tick, times 2^32; 0 as long as it is not known.
 static RATE: AtomicU64 = AtomicU64::new(0);
 
-/// A measurement under way. Stays on its thread or not: counters of one machine run together.
+/// A measurement under way. It may end on another thread: the counters of one machine run together.
 #[derive(Clone, Copy)]
 pub(super) enum Stopwatch {
     Ticks { start: u64, rate: u64 },
@@ -47,16 +47,27 @@ impl Stopwatch {
     fn with_clock() -> Self {
         /// When both were first looked at; `None` if the counter is not to be trusted.
         static FIRST: OnceLock<Option<(Instant, u64)>> = OnceLock::new();
-        let now = Instant::now();
-        if let Some((first, start)) = get_or_init(&FIRST, || is_steady().then(|| (now, ticks())))
-            && now.duration_since(*first) >= LEARNT_AFTER
-        {
-            let passed = ticks().saturating_sub(*start).max(1);
-            let rate = (now.duration_since(*first).as_nanos() << 32) / u128::from(passed);
-            RATE.store(u64::try_from(rate).unwrap_or(0), Ordering::Relaxed);
+        if let Some((first, start)) = get_or_init(&FIRST, || is_steady().then(both)) {
+            let (now, count) = both();
+            let (time, passed) = (now.duration_since(*first), count.saturating_sub(*start).max(1));
+            if time >= LEARNT_AFTER {
+                let rate = (time.as_nanos() << 32) / u128::from(passed);
+                RATE.store(u64::try_from(rate).unwrap_or(0), Ordering::Relaxed);
+            }
         }
-        Self::Clock(now)
+        Self::Clock(Instant::now())
     }
+}
+
+/// The clock and the counter at one moment: of a few looks, the one that was interrupted least.
+fn both() -> (Instant, u64) {
+    let looks = (0..4).map(|_| {
+        let (before, now, after) = (ticks(), Instant::now(), ticks());
+        (after.saturating_sub(before), now, before)
+    });
+    looks
+        .min_by_key(|(took, ..)| *took)
+        .map_or_else(|| (Instant::now(), ticks()), |(_, now, count)| (now, count))
 }
 
 #[inline]

@@ -187,8 +187,7 @@ impl Value {
         }
     }
 
-    /// An array inside an array: what holds these items, and is present and nothing else.
-    pub fn nested(items: &[Value]) -> Value {
+    fn nested(items: &[Value]) -> Value {
         let mut strings = vec![];
         items.iter().for_each(|item| item.for_each_string(&mut |text| strings.push(text.clone())));
         if strings.is_empty() { Value::Record } else { Value::Nested(strings.into()) }

@@ -41,8 +41,8 @@ async def open_log(
 
         try:
             parts = urlsplit(url)
-        except ValueError as error:
-            raise LogError(f"cannot open {without_password(url)}: {error}") from None
+        except ValueError:
+            raise LogError(f"cannot open {without_password(url)}: it is no URL") from None
         site = check_name("site", parts.path.strip("/") or "main")
         options = parse_qs(parts.query)
         try:
@@ -56,9 +56,10 @@ async def open_log(
                 f"cannot open {without_password(url)}: after `?` only replicas=1 to 5, certificate=FILE and "
                 "inbox=NAME (letters, digits, - and _) are known"
             )
-        # Who we are is the same for all servers; it stands before the first.
-        user, at, addresses = parts.netloc.rpartition("@")
-        servers = [f"{scheme}://{user}{at}{address}" for address in addresses.split(",")]
+        # A user and password before the first server hold for all servers that have none of their own.
+        addresses = parts.netloc.split(",")
+        user, at, _ = addresses[0].rpartition("@")
+        servers = [f"{scheme}://{each if '@' in each else user + at + each}" for each in addresses]
         return await NatsLog.open(
             servers,
             site,

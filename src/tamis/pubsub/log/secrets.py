@@ -13,8 +13,10 @@ def without_password(url: str) -> str:
 
     >>> without_password("nats://ann:secret@h1:4222,h2:4222/site"), without_password("sqlite:site@home.db")
     ('nats://***@h1:4222,h2:4222/site', 'sqlite:site@home.db')
+    >>> without_password("nats://ann:se/c?r#t@h1,bob:other@h2/site")
+    'nats://***@h2/site'
     """
-    return re.sub(r"//[^/?#]*@", "//***@", url)
+    return re.sub(r"//.*@", "//***@", url)
 
 
 def has_password(url: str) -> bool:

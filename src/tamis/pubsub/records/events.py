@@ -20,7 +20,11 @@ Target = tuple[str, int]
 
 
 _is_name = lru_cache(maxsize=10_000)(is_name)
-"""Of texts: there are few sites, and each is named with every event."""
+"""Of short texts: there are few sites, and each is named with every event."""
+
+
+def _is_site(value: object) -> bool:
+    return type(value) is str and len(value) <= MOST_NAME_BYTES and _is_name(value)
 
 
 def is_target_list(value: object) -> bool:
@@ -30,8 +34,7 @@ def is_target_list(value: object) -> bool:
     (True, False)
     """
     return isinstance(value, list) and all(
-        type(one) is list and len(one) == 2 and type(one[0]) is str and _is_name(one[0]) and is_number(one[1])
-        for one in value
+        type(one) is list and len(one) == 2 and _is_site(one[0]) and is_number(one[1]) for one in value
     )
 
 

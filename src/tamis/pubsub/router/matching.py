@@ -110,6 +110,8 @@ def _missing(header: EventHeader | None) -> int:
     return 0 if header is None else header.missing
 
 
+MOST_REMEMBERED = 1_000
+"""Bytes of a header: longer ones are read each time."""
 _plain: dict[tuple[bytes, str], EventHeader] = {}
 
 
@@ -133,7 +135,8 @@ def _split(
                 if header.origin is None and not header.missing:  # those of one session are all the same
                     if len(_plain) > 10_000:
                         _plain.clear()
-                    _plain[text, record[2]] = header
+                    if len(text) < MOST_REMEMBERED:
+                        _plain[text, record[2]] = header
                 else:
                     are_plain = False
         headers.append(header)
@@ -142,7 +145,7 @@ def _split(
 
 
 def _checked(header: EventHeader, detail: str) -> EventHeader:
-    """A header that whoever can write under a detail may write: a publisher is no site, and nobody else."""
+    """A header, if it may lie under a detail: a publisher is neither a site nor another publisher."""
     if header.origin is not None or header.missing:
         if not keys.is_of_router(detail):
             raise RecordError("the event says that it comes from another site, and no router has written it")

@@ -12,7 +12,7 @@ import tamis
 from tamis._suggest import suggestion
 from tamis.errors import TamisError
 from tamis.pubsub.log.contract import LogError
-from tamis.pubsub.log.secrets import check_private, has_password
+from tamis.pubsub.log.secrets import check_private, has_password, without_password
 from tamis.pubsub.names import check_name
 from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds
 from tamis.pubsub.site import DEFAULT_PARTITIONS
@@ -181,7 +181,7 @@ def _check(found: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> No
             raise ConfigError(f"there is no key `{where}{key}`" + (f": {hint}" if hint else ""))
         what, good = kinds[key]
         if not good(value):
-            raise ConfigError(f"`{where}{key}` must be {what}, not {str(value)[:60]}")
+            raise ConfigError(f"`{where}{key}` must be {what}, not {without_password(str(value))[:60]}")
 
 
 def _grant(name: str, found: Mapping[str, Any]) -> Grant:

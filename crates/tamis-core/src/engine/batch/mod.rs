@@ -418,7 +418,7 @@ fn nanoseconds(start: Instant) -> u64 {
 fn observe(index: &Index, events: &dyn EventSource, first: usize, observed: Observation) {
     let Observation { events: count, matches, work, nanoseconds } = observed;
     if index.is_surprised(&work) {
-        index.note_surprises(events, first..events.len().min(first + WIDTH), &work);
+        index.note_surprises(events, first..events.len().min(first + count.max(WIDTH)), &work);
     }
     index.observe_many(count, matches, work, nanoseconds, &|at, keep| {
         let mut event = Event::default();
