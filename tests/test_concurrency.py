@@ -264,6 +264,31 @@ def test_forks_while_others_read_and_write(algorithm: str, size: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::tamis.ValueWarning")
+def test_forks_while_others_warn_of_values() -> None:
+    """A warning takes a lock with the interpreter in hand, which whoever forks waits for."""
+    done = threading.Event()
+
+    def warn() -> None:
+        while not done.is_set():
+            index = Index()
+            index.add(1, "x > 1 AND y = 'b'")
+            index.match({"x": "text", "y": 3})
+            index.match_batch([{"x": "text"}] * 20)
+
+    def fork() -> None:
+        index = Index()
+        index.add(1, "x > 1")
+        try:
+            for _ in range(150):
+                assert forked(index) == 0
+        finally:
+            done.set()
+
+    in_threads(warn, warn, fork)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_two_threads_fork_at_once() -> None:
     indexes = [Index() for _ in range(5)]
     for index in indexes:
