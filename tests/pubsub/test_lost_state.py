@@ -61,7 +61,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def says_that_state_is_gone(server: RouterServer) -> bool:
-    """The metric and readiness follow one another; and a busy log may first be out of reach, which is no loss."""
+    """The metric and readiness follow one another; a busy log may first be out of reach, which is no loss."""
     return not server.is_ready and metric(metrics_text(server).decode(), "tamis_router_state_lost") == 1
 
 
