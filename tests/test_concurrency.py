@@ -1,5 +1,6 @@
 """Many threads and processes: every answer is that of a version that was current during the call."""
 
+import itertools
 import multiprocessing
 import operator
 import os
@@ -15,6 +16,7 @@ import pytest
 
 import tamis
 from tamis import Index
+from tamis.ranked import IntervalIndex
 
 SECONDS = 1.5
 SLOTS = 40
@@ -221,7 +223,7 @@ def child_is_well(index: Index) -> bool:
     return index.count({"x": 5}) == count + 2 and set(batch) == {count + 2} and fresh.match({}) == ["a"]
 
 
-def forked(index: Index) -> int:
+def forked(is_well: Callable[[], bool]) -> int:
     """The exit status of a forked child: 0 if all is well, 14 if it hung."""
     pid = os.fork()
     if pid == 0:
@@ -230,7 +232,7 @@ def forked(index: Index) -> int:
             import signal
 
             signal.alarm(60)
-            status = 0 if child_is_well(index) else 2
+            status = 0 if is_well() else 2
         finally:
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -255,7 +257,7 @@ def test_forks_while_others_read_and_write(algorithm: str, size: int) -> None:
     def fork() -> None:
         try:
             for _ in range(10):
-                assert forked(index) == 0
+                assert forked(lambda: child_is_well(index)) == 0
         finally:
             done.set()
 
@@ -281,11 +283,76 @@ def test_forks_while_others_warn_of_values() -> None:
         index.add(1, "x > 1")
         try:
             for _ in range(150):
-                assert forked(index) == 0
+                assert forked(lambda: child_is_well(index)) == 0
         finally:
             done.set()
 
     in_threads(warn, warn, fork)
+
+
+def forks_while(work: Callable[[], object], is_well: Callable[[], bool], times: int) -> None:
+    """Two threads do some work again and again, and a third forks."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.is_set():
+            work()
+
+    def fork() -> None:
+        try:
+            for _ in range(times):
+                assert forked(is_well) == 0
+        finally:
+            done.set()
+
+    in_threads(repeat, repeat, fork)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_others_push() -> None:
+    flow = tamis.Flow()
+    flow.stream("s")
+    flow.add("many", "count(*) OVER (PARTITION BY x ROWS 5) >= 3", on="s")
+    events = pa.table({"x": [value % 7 for value in range(500)]})
+
+    def is_well() -> bool:
+        return len(flow) == 1 and len(flow.push_batch("s", events)) > 0
+
+    forks_while(lambda: flow.push_batch("s", events), is_well, times=30)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_others_ask_a_new_inner_index() -> None:
+    """The first question to the index of a quantifier prepares it, with the interpreter in hand."""
+    event = {"items": [{"name": "a long name"}, {"name": "another"}]}
+
+    def ask() -> None:
+        index = Index()
+        index.add(1, "exists(items, i -> i.name LIKE '%long%' OR i.name LIKE '%short%')")
+        assert index.match(event) == [1]
+        assert index.match(tamis.Event(event)) == [1]
+
+    index = Index()
+    index.add(1, "x > 1")
+    forks_while(ask, lambda: child_is_well(index), times=40)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_others_ask_for_the_best_interval() -> None:
+    intervals = IntervalIndex(["x"])
+    ids = itertools.count(1)
+
+    def change() -> None:
+        id = next(ids)
+        intervals.add(id, {"x": (0, 10)}, priority=id)
+        assert intervals.top_k({"x": 5})
+        intervals.remove(id)
+
+    def is_well() -> bool:
+        intervals.add(0, {"x": (0, 10)})
+        return len(intervals) > 0 and len(intervals.top_k({"x": 5})) > 0
+
+    forks_while(change, is_well, times=30)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -296,7 +363,7 @@ def test_two_threads_fork_at_once() -> None:
 
     def fork() -> None:
         for _ in range(5):
-            assert forked(indexes[0]) == 0
+            assert forked(lambda: child_is_well(indexes[0])) == 0
 
     in_threads(fork, fork)
 

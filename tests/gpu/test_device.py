@@ -205,7 +205,9 @@ def test_an_event_with_an_interval_among_others(kernels: Path, at: int) -> None:
     expected = ask()
     on_device(index, kernels)
     assert ask() == expected
-    for most in (1, 5_000, 10**9):
+    # Among them one that the first event of the processor's second block exceeds.
+    first_block = pc.sum(expected[1].slice(0, 512)).as_py()
+    for most in (1, 5_000, first_block, first_block + 1, 10**9):
         found, answered = ask_up_to(index, Query("all"), events, most, threads=1)
         assert found.num_rows <= most or answered == 1
         assert found.equals(expected[0].filter(pc.less(expected[0]["event"], answered)))

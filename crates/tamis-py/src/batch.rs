@@ -261,6 +261,9 @@ pub fn ask_batch(
             if at == 0 || (at == answered && left > 0) {
                 let output = Output { layout, first: first + at };
                 let answer = ask_events(index, &*reader, query, events, threads, left, output)?;
+                if at > 0 && answer.matches() > left {
+                    return Ok(()); // it answers its first event whatever that has
+                }
                 if left != usize::MAX {
                     left = left.saturating_sub(answer.matches());
                 }

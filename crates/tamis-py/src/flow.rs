@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Fields};
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::{Record, Schema, Terms, Value};
+use tamis_core::fork::Mutex;
 use tamis_flow::{Flow, Kind, Limit, OnLimit, Output, StreamOptions, TimeUnit};
 
 use crate::batch::{Given, GivenRecord};
@@ -31,7 +31,8 @@ impl PyFlow {
     }
 
     fn set_limit(&self, py: Python<'_>, limit: Option<usize>, on_limit: &str) -> PyResult<()> {
-        self.0.lock().set_limit(limit_of(py, limit, on_limit)?);
+        let limit = limit_of(py, limit, on_limit)?;
+        self.locked(py, |flow| flow.set_limit(limit));
         Ok(())
     }
 
@@ -49,34 +50,33 @@ impl PyFlow {
         let schema = schema.map(|json| Schema::from_json(json.as_bytes())).transpose().or_raise(py)?;
         let unit = TimeUnit::named(unit).or_raise(py)?;
         let options = StreamOptions { time, unit, lateness, idle, schema };
-        self.0.lock().stream(name, options).or_raise(py)
+        self.locked(py, |flow| flow.stream(name, options)).or_raise(py)
     }
 
     fn add(&self, py: Python<'_>, name: &str, text: &str, on: Option<&str>, backfill: bool) -> PyResult<()> {
-        py.detach(|| self.0.lock().add(name, text, on, backfill)).or_raise(py)
+        self.locked(py, |flow| flow.add(name, text, on, backfill)).or_raise(py)
     }
 
     fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
-        py.detach(|| self.0.lock().remove(name)).or_raise(py)
+        self.locked(py, |flow| flow.remove(name)).or_raise(py)
     }
 
-    fn contains(&self, name: &str) -> bool {
-        self.0.lock().contains(name)
+    fn contains(&self, py: Python<'_>, name: &str) -> bool {
+        self.locked(py, |flow| flow.contains(name))
     }
 
-    fn __len__(&self) -> usize {
-        self.0.lock().len()
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.locked(py, |flow| flow.len())
     }
 
-    fn names(&self) -> Vec<String> {
-        self.0.lock().names().map(str::to_owned).collect()
+    fn names(&self, py: Python<'_>) -> Vec<String> {
+        self.locked(py, |flow| flow.names().map(str::to_owned).collect())
     }
 
     /// The text of a query and the stream it reads.
     fn query(&self, py: Python<'_>, name: &str) -> PyResult<(String, String)> {
-        let flow = self.0.lock();
-        let (text, stream) = flow.query(name).or_raise(py)?;
-        Ok((text.to_owned(), stream.to_owned()))
+        let owned = |(text, stream): (&str, &str)| (text.to_owned(), stream.to_owned());
+        self.locked(py, |flow| flow.query(name).map(owned)).or_raise(py)
     }
 
     /// What was told, and the exception of the event if it was refused.
@@ -88,7 +88,7 @@ impl PyFlow {
     ) -> PyResult<(Told<'py>, Option<Bound<'py, PyAny>>)> {
         let py = event.py();
         let record = with_record(event, Record::clone)?;
-        let (told, outcome) = py.detach(|| self.0.lock().push(stream, record, arrival));
+        let (told, outcome) = self.locked(py, |flow| flow.push(stream, record, arrival));
         Ok((to_python(py, told)?, fault(py, outcome)))
     }
 
@@ -103,7 +103,7 @@ impl PyFlow {
         let (told, outcome) = match Given::from_python(events, vec![])? {
             Given::Records(records) => {
                 let records: Vec<Record> = records.into_iter().map(GivenRecord::into_record).collect();
-                py.detach(|| self.0.lock().push_many(stream, records, arrival))
+                self.locked(py, |flow| flow.push_many(stream, records, arrival))
             }
             Given::Tables { batches, .. } => py.detach(|| {
                 // A table that cannot be read is refused as a whole.
@@ -122,31 +122,31 @@ impl PyFlow {
     }
 
     fn advance<'py>(&self, py: Python<'py>, to: i64) -> PyResult<Told<'py>> {
-        let told = py.detach(|| self.0.lock().advance(to)).or_raise(py)?;
+        let told = self.locked(py, |flow| flow.advance(to)).or_raise(py)?;
         to_python(py, told)
     }
 
     fn late(&self, py: Python<'_>, stream: &str) -> PyResult<Vec<PyEvent>> {
-        let late = self.0.lock().late(stream).or_raise(py)?;
+        let late = self.locked(py, |flow| flow.late(stream)).or_raise(py)?;
         Ok(late.iter().map(|record| PyEvent::of(Record::clone(record))).collect())
     }
 
     /// UTC microseconds, or `None` before the first event.
-    fn clock(&self) -> Option<i64> {
-        self.0.lock().clock()
+    fn clock(&self, py: Python<'_>) -> Option<i64> {
+        self.locked(py, |flow| flow.clock())
     }
 
     fn explain(&self, py: Python<'_>, name: &str, key: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
         let key = key.map(|key| with_record(key, Record::clone)).transpose()?;
-        self.0.lock().explain(name, key.as_ref()).map(|json| json.to_string()).or_raise(py)
+        self.locked(py, |flow| flow.explain(name, key.as_ref()).map(|json| json.to_string())).or_raise(py)
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.lock().save(&path)).or_raise(py)
+        self.locked(py, |flow| flow.save(&path)).or_raise(py)
     }
 
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.0.lock().checkpoint(&path)).or_raise(py)
+        self.locked(py, |flow| flow.checkpoint(&path)).or_raise(py)
     }
 
     #[staticmethod]
@@ -154,12 +154,19 @@ impl PyFlow {
         py.detach(|| Flow::open(&path)).or_raise(py).map(|flow| Self(Mutex::new(flow)))
     }
 
-    fn plan(&self) -> String {
-        self.0.lock().plan().to_string()
+    fn plan(&self, py: Python<'_>) -> String {
+        self.locked(py, |flow| flow.plan().to_string())
     }
 
-    fn stats(&self) -> String {
-        self.0.lock().statistics().to_string()
+    fn stats(&self, py: Python<'_>) -> String {
+        self.locked(py, |flow| flow.statistics().to_string())
+    }
+}
+
+impl PyFlow {
+    /// Nobody waits for the lock, nor for a fork, with the interpreter in hand.
+    fn locked<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Flow) -> T + Send) -> T {
+        py.detach(|| work(&mut self.0.lock()))
     }
 }
 

@@ -215,7 +215,7 @@ fn resolved_in<T: Send>(
         Source::Mapping => {
             let mut builder = EventBuilder::new(&terms, index.schema(), scratch);
             walk_mapping(event, &mut builder).or_raise(py)?;
-            let event = builder.finish().or_raise(py)?;
+            let event = computed(|| builder.finish()).or_raise(py)?;
             let answer = detached(py, releases, || use_it(&reader, &terms, &event, matching));
             let spare = event.recycled();
             scratch.recycle(spare);
@@ -234,7 +234,7 @@ fn resolved_in<T: Send>(
         Source::Event(event) => {
             let record = coerced(index, event.get().record());
             let mut room = vec![];
-            let event = record.resolve_into(&terms, &mut room);
+            let event = computed(|| record.resolve_into(&terms, &mut room));
             detached(py, releases, || use_it(&reader, &terms, &event, matching))
         }
     };
@@ -268,6 +268,12 @@ pub fn coerced<'r>(index: &Index, record: &'r Record) -> Cow<'r, Record> {
             Cow::Owned(record)
         }
     }
+}
+
+/// Computes the terms of an event, some of which ask an index of their own, with the interpreter in hand.
+fn computed<T>(work: impl FnOnce() -> T) -> T {
+    let _keeps = KeepsInterpreter::new();
+    work()
 }
 
 fn detached<T: Send>(py: Python<'_>, releases: bool, work: impl FnOnce() -> T + Send) -> T {

@@ -4,6 +4,7 @@ use parking_lot::RwLock;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use tamis_algorithms::ranked::{BoxIndex, STRUCTURES, Settings, Side, Sides, Structure};
+use tamis_core::fork::Busy;
 
 use crate::errors::{OrRaise, argument_error};
 
@@ -55,23 +56,23 @@ impl PyBoxIndex {
 
     fn add(&self, py: Python<'_>, id: i64, priority: f64, sides: Vec<Option<GivenSide>>) -> PyResult<()> {
         let sides = sides.into_iter().map(|given| given.map(side)).collect();
-        py.detach(|| self.0.write().insert(id, priority, sides)).or_raise(py)
+        self.write(py, |index| index.insert(id, priority, sides)).or_raise(py)
     }
 
     fn remove(&self, py: Python<'_>, id: i64) -> PyResult<()> {
-        py.detach(|| self.0.write().remove(id)).or_raise(py)
+        self.write(py, |index| index.remove(id)).or_raise(py)
     }
 
-    fn contains(&self, id: i64) -> bool {
-        self.0.read().contains(id)
+    fn contains(&self, py: Python<'_>, id: i64) -> bool {
+        self.read(py, |index| index.contains(id))
     }
 
-    fn __len__(&self) -> usize {
-        self.0.read().len()
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.read(py, BoxIndex::len)
     }
 
     fn top_k(&self, py: Python<'_>, event: Vec<Option<f64>>, k: usize, relaxed: bool) -> Vec<(i64, f64)> {
-        let best = py.detach(|| self.0.read().top_k(&event, k, relaxed).0);
+        let best = self.read(py, |index| index.top_k(&event, k, relaxed).0);
         best.into_iter().map(|found| (found.id, found.score)).collect()
     }
 
@@ -80,19 +81,35 @@ impl PyBoxIndex {
     fn ask(&self, py: Python<'_>, events: Vec<Vec<f64>>, k: usize, relaxed: bool, rounds: usize) -> f64 {
         let events: Vec<Vec<Option<f64>>> =
             events.into_iter().map(|event| event.into_iter().map(Some).collect()).collect();
-        py.detach(|| {
-            let index = self.0.read();
+        self.read(py, |index| {
             let read = |event: &Vec<Option<f64>>| index.top_k(event, k, relaxed).1;
             let reads: u64 = (0..rounds).map(|_| events.iter().map(read).sum::<u64>()).sum();
             reads as f64 / (rounds * events.len()) as f64
         })
     }
 
-    fn bytes(&self) -> Vec<(&'static str, usize)> {
-        self.0.read().bytes().into()
+    fn bytes(&self, py: Python<'_>) -> Vec<(&'static str, usize)> {
+        self.read(py, |index| index.bytes().into())
     }
 
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.read().check()).map_err(PyAssertionError::new_err)
+        self.read(py, BoxIndex::check).map_err(PyAssertionError::new_err)
+    }
+}
+
+/// Nobody waits for the lock, nor for a fork, with the interpreter in hand; and no fork finds the lock held.
+impl PyBoxIndex {
+    fn read<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&BoxIndex) -> T + Send) -> T {
+        py.detach(|| {
+            let _busy = Busy::new();
+            work(&self.0.read())
+        })
+    }
+
+    fn write<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut BoxIndex) -> T + Send) -> T {
+        py.detach(|| {
+            let _busy = Busy::new();
+            work(&mut self.0.write())
+        })
     }
 }

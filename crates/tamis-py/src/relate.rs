@@ -1,7 +1,6 @@
 //! What one expression says about another: the functions and classes behind `tamis.relate`, and what the
 //! methods of expressions need.
 
-use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use tamis_core::Error;
@@ -10,6 +9,7 @@ use tamis_core::event::Value;
 use tamis_core::event::arrow::ArrowEvents;
 use tamis_core::event::timestamp::can_be_written;
 use tamis_core::expr::{Expr, parser};
+use tamis_core::fork::Mutex;
 use tamis_core::query::current_time;
 use tamis_core::relate::prune::{Execution, Measure, Options, PruningQueue, Until};
 use tamis_core::relate::{self, Answer, BUDGET, Selectivities};

@@ -43,11 +43,20 @@ impl<'e> HostBlocks<'e> {
             if left == 0 && first > 0 {
                 return (first, total); // only the first event of all is answered whatever it has
             }
+            let is_full = Cell::new(false);
             let mut add = |at: usize, locations: &[Location]| {
+                // A block answers its first event whatever that has.
+                if first > 0 && locations.len() > most.saturating_sub(held.get()) {
+                    is_full.set(true);
+                    return;
+                }
                 held.set(held.get() + locations.len());
                 add(first + at, locations);
             };
             if let Some((answered, observed)) = self.blocks.matches(block.clone(), left, &mut add) {
+                if is_full.get() {
+                    return (first, total);
+                }
                 merge(&mut total, observed);
                 if answered < block.len() {
                     return (first + answered, total);
