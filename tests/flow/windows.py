@@ -96,7 +96,7 @@ class Rule:
 
 def rule(random_: random.Random) -> Rule:
     """A random rule over one or two windowed terms with exact values."""
-    counts: list[str] = []
+    counts: list[Any] = []
     while len(counts) < 2:
         term = windowed_term(random_)
         if not term.is_rounded and "kind)" not in term.text.split(" ")[0] and "(kind" not in term.text:
