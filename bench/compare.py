@@ -73,8 +73,8 @@ def main(given: Sequence[str]) -> int:
     try:
         if options.libraries:
             base, head = map(builds.library, options.libraries)
-            # The generators need a compiled kernel and an environment; here may be neither.
-            sys.path += [str(base.folder), str(builds.ROOT / "lab" / "src")]
+            # The generators of this tree need a compiled kernel: that of the later side, as it knows more.
+            sys.path += [str(head.folder), str(builds.ROOT / "lab" / "src")]
         else:
             with console.status("compiling"):
                 base, head = (builds.build(commit, cache) for commit in (options.base, options.head))
