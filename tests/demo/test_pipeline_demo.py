@@ -19,10 +19,10 @@ def test_the_demonstration_runs_the_template(
     shown = capsys.readouterr().out
     for number in range(1, 6):
         assert f"\n{number}  " in shown
-    assert "6 events read, 1 dead letters" in shown
-    assert "5 matches, 5 alerts" in shown
-    assert "5 alerts; 1 rules were refused" in shown
-    assert "10:00 to 11:00  large: 1 alerts, 1200.50" in shown
+    assert "events read: 6, dead letters: 1" in shown
+    assert "matches: 5, alerts: 5" in shown
+    assert "alerts: 5; rules refused: 1" in shown
+    assert "10:00 to 11:00  large: 1 alert, 1200.50" in shown
     pipeline = tmp_path / PIPELINE
     assert spark.read.parquet(str(pipeline / "alerts")).count() == 5
     assert spark.read.parquet(str(pipeline / "dead_letters")).count() == 1

@@ -7,6 +7,7 @@ import pytest
 
 import tamis
 import tamis.spark
+from pages import Page
 from tamis.spark.history.relations import relations_of
 
 pytestmark = pytest.mark.spark
@@ -137,6 +138,8 @@ def test_the_report_is_one_page(spark: Any, events: Any, tmp_path: Path) -> None
         related=tamis.spark.related_rules(spark, old),
         changes=tamis.spark.diff(events, old, new),
     ).read_text()
+    [chart] = Page(page).charts
+    assert chart.get("width") != "container"  # which has none: the chart would not be seen
     assert "amount &gt; 1000" in page
     assert "What the change does" in page
     assert "vega" in page

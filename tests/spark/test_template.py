@@ -120,7 +120,7 @@ def test_a_service_is_killed_and_has_counted(spark: Any, tmp_path: Path) -> None
         assert wait_for_counts(tmp_path, "alerts", 2, job)[1]["alerts"] == 1
     finally:
         end(job)
-    assert "6 alerts; 1 rules were refused" in run(tmp_path)
+    assert "alerts: 6; rules refused: 1" in run(tmp_path)
     alerts = spark.read.parquet(str(tmp_path / "alerts")).collect()
     assert len({(row.event_id, row.rule) for row in alerts}) == len(alerts) == 6
 
@@ -131,7 +131,7 @@ def test_the_pipeline_runs_and_goes_on(spark: Any, tmp_path: Path) -> None:
     """Twice: the second time with an hour that is over, a rule that changed and an event that came before."""
     init(tmp_path)
     shown = run(tmp_path)
-    assert "5 alerts; 1 rules were refused" in shown
+    assert "alerts: 5; rules refused: 1" in shown
     assert "misspelt: no column of the events holds user.contry (did you mean `user.country`?)" in shown
     first = {
         "event_id": "e1",

@@ -59,6 +59,6 @@ def _counts(metrics: list[dict[str, Any]]) -> Table:
                 for name, value in row.items():
                     if name not in ("step", "micro_batch"):
                         sums[name] = sums.get(name, 0) + (value or 0)
-        counted = ", ".join(f"{value:,} {name.replace('_', ' ')}" for name, value in sums.items())
+        counted = ", ".join(f"{name.replace('_', ' ')}: {value:,}" for name, value in sums.items())
         shown.add_row(f"    [cyan]{step.replace('_', ' ')}[/]", counted)
     return shown

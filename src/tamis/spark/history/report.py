@@ -126,10 +126,9 @@ def _bars(rows: Sequence[tuple[str, int, str]], name: str) -> "Chart":
         alt.Chart(data)
         .mark_bar()
         .encode(
-            x=alt.X(f"{name}:Q", title=name),
+            x=alt.X(f"{name}:Q", title=name, axis=alt.Axis(format=",d", tickMinStep=1)),
             y=alt.Y("rule:N", sort="-x", title="rule"),
             tooltip=["rule:N", f"{name}:Q", "expression:N"],
         )
-        .properties(width="container")
     )
     return chart

@@ -88,7 +88,8 @@ def run(spark: SparkSession, folder: Path) -> None:
     refused = [
         row for each in (store, queries) for row in each.quarantined(spark).select("id", "error").collect()
     ]
-    print(f"{spark.read.parquet(str(folder / 'alerts')).count()} alerts; {len(refused)} rules were refused")
+    alerts = spark.read.parquet(str(folder / "alerts")).count()
+    print(f"alerts: {alerts}; rules refused: {len(refused)}")
     for row in refused:
         print(f"  {row.id}: {row.error}")
 
@@ -195,7 +196,7 @@ def count_by_window(spark: SparkSession, folder: Path, trigger: dict[str, Any]) 
 
 def report(spark: SparkSession, folder: Path, store: tamis.spark.SubscriptionStore) -> None:
     """A page: how often rules match, which never do, which are superfluous; and what each step counted."""
-    typed = spark.read.parquet(str(folder / "typed"))
+    typed = spark.read.parquet(str(folder / "typed")).dropDuplicates(["event_id"])
     tested = tamis.spark.backtest(store, typed)
     related = tamis.spark.related_rules(spark, store)
     tamis.spark.write_rules_report(
