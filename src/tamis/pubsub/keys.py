@@ -13,6 +13,7 @@ state    sub       NAME.ID           a subscription
          queue     NAME              a subscriber's limits
          read      NAME              how far a subscriber has read
          drop      NAME              what was dropped of its queue
+         behind    NAME              of a neighbour's queue: what sites behind it are told of that
          trim      PARTITION         which events were removed because nobody needs them
          grant     NAME              what a client may have
          router    ID                a router's sign of life
@@ -36,12 +37,12 @@ from tamis.pubsub.log.contract import Key
 from tamis.pubsub.names import names_in, token
 
 CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
-SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
+SUBSCRIPTION, QUEUE, READ, DROP, BEHIND = "sub", "queue", "read", "drop", "behind"
 TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
 ADVERTISEMENT, ADVERTISED, HEARD = "ad", "advertised", "heard"
 NAMES = {
-    **dict.fromkeys((QUEUE, READ, DROP, GRANT, ROUTER, DRAIN, LINKS, ADVERTISED, PEER), 1),
+    **dict.fromkeys((QUEUE, READ, DROP, BEHIND, GRANT, ROUTER, DRAIN, LINKS, ADVERTISED, PEER), 1),
     **dict.fromkeys((SUBSCRIPTION, INTEREST, APPLIED, ADVERTISEMENT, HEARD), 2),
 }
 """How many names the details of a topic consist of."""

@@ -126,9 +126,9 @@ class Retention:
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
-        for name in [name for name in self._table.others.of(keys.DROP) if name.startswith(SITE)]:
-            drops = read_drops(self._table.others.get((keys.DROP, name)))
-            if drops.behind.is_open or drops.rollbacks.is_open:
+        for name, record in list(self._table.others.of(keys.BEHIND).items()):
+            drops = read_drops(None, record)
+            if name.startswith(SITE) and (drops.behind.is_open or drops.rollbacks.is_open):
                 await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
@@ -231,9 +231,9 @@ class Retention:
     ) -> None:
         emptied = {lane: number for lane, number in trimmed.items() if not queue.lanes[lane]}
         while dropped or emptied:
-            key = (keys.DROP, name)
-            record = (await self._log.last(STATE, [key])).get(key)
-            drops = read_drops(record)
+            drop, told = (keys.DROP, name), (keys.BEHIND, name)
+            found = await self._log.last(STATE, [drop, told])
+            drops = read_drops(found.get(drop), found.get(told))
             behind: Counter[str] = Counter()
             rollbacks: Counter[str] = Counter()
             for reason, lane, item in dropped:
@@ -250,9 +250,12 @@ class Retention:
                 behind=drops.behind.and_untold(behind),
                 rollbacks=drops.rollbacks.and_untold(rollbacks),
             )
+            entries = [Entry(*drop, drops.body())]
+            if name.startswith(SITE):
+                entries.append(Entry(*told, drops.behind_body()))
+            fences = {entry.key: found[entry.key].seq if entry.key in found else 0 for entry in entries}
             try:
-                fence = {key: record.seq if record is not None else 0}
-                await self._log.append(STATE, [Entry(*key, drops.body())], fence)
+                await self._log.append(STATE, entries, fences)
                 break
             except FencedError:
                 continue  # another router keeps house, too: add to what it has written
@@ -271,9 +274,9 @@ class Retention:
         The neighbour itself finds it in its queue. Like an event, a gap is taken once, by its number. What is
         being told is written down first: should this router die, the same gap is sent again.
         """
-        key = (keys.DROP, name)
+        key = (keys.BEHIND, name)
         record = (await self._log.last(STATE, [key])).get(key)
-        drops = read_drops(record)
+        drops = read_drops(None, record)
         if record is None or not (drops.behind.is_open or drops.rollbacks.is_open):
             return
         neighbour, seq = name_of(name).removeprefix("@"), record.seq
@@ -281,7 +284,7 @@ class Retention:
         try:
             begun = replace(drops, behind=drops.behind.begun(ours), rollbacks=drops.rollbacks.begun(ours))
             if begun != drops:
-                seq = await self._log.append(STATE, [Entry(*key, begun.body())], {key: seq})
+                seq = await self._log.append(STATE, [Entry(*key, begun.behind_body())], {key: seq})
             gaps = self._gaps(neighbour, begun)
             if not gaps:
                 return
@@ -292,7 +295,7 @@ class Retention:
             sites = sorted({*begun.behind.telling, *begun.rollbacks.telling})
             logger.error("dropped for sites behind", extra={"site": neighbour, "sites": sites})
             done = replace(begun, behind=begun.behind.done(), rollbacks=begun.rollbacks.done())
-            await self._log.append(STATE, [Entry(*key, done.body())], {key: seq})
+            await self._log.append(STATE, [Entry(*key, done.behind_body())], {key: seq})
         except FencedError:
             return  # another router keeps house, too, and tells them
 
@@ -322,14 +325,18 @@ class Retention:
         record = self._table.others.get((keys.READ, name))
         if record is None or record.time >= now - limits.idle_seconds * MICROS:
             return
-        key = (keys.DROP, name)
-        drops = read_drops((await self._log.last(STATE, [key])).get(key))
+        drop, behind = (keys.DROP, name), (keys.BEHIND, name)
+        found = await self._log.last(STATE, [drop, behind])
+        drops = read_drops(found.get(drop), found.get(behind))
         totals = {**drops.totals, "forgotten": drops.totals.get("forgotten", 0) + 1}
         await remove_subscriber(self._log, name_of(name))
         left = Drops(
             totals, behind=Behind(told=drops.behind.told), rollbacks=Behind(told=drops.rollbacks.told)
         )
-        await self._log.append(STATE, [Entry(*key, left.body())])
+        entries = [Entry(*drop, left.body())]
+        if behind in found:
+            entries.append(Entry(*behind, left.behind_body()))
+        await self._log.append(STATE, entries)
         self.queues.pop(name, None)
         self._counters.forgotten += 1
         logger.warning("subscriber forgotten", extra={"subscriber": name})

@@ -344,8 +344,9 @@ class Link:
         numbers = cursor.missing(lane, first)
         if not numbers:
             return _NOTHING
-        key = (keys.DROP, f"=40{token(self._here)}")
-        drops = read_drops((await there.last(STATE, [key])).get(key))
+        drop, behind = ((topic, f"=40{token(self._here)}") for topic in (keys.DROP, keys.BEHIND))
+        found = await there.last(STATE, [drop, behind])
+        drops = read_drops(found.get(drop), found.get(behind))
         events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
         return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
 
