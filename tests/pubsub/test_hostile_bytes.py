@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
