@@ -10,7 +10,9 @@ passwords are told to whoever reads errors; everybody reads files with secrets.
 import asyncio
 import json
 import os
+import random
 import stat
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from tamis.pubsub.router import retention
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.service.config import ConfigError, read_config
+from tamis.pubsub.sites import link, ranges
 
 FORGED: list[dict[str, Any]] = [
     {"o": "rome", "l": "x", "n": 0, "h": 16, "to": [["main", 1]]},
@@ -164,6 +167,75 @@ def test_a_neighbour_cannot_let_events_travel_longer(tmp_path: Path) -> None:
                 if record.detail == "link-a"
             ]
             assert [header.hops for header in stored] == [DEFAULT_HOPS - 1]
+
+    run(main)
+
+
+def neighbour_sends(sites: Sites) -> Callable[[list[tuple[EventHeader, tuple[Any, ...]]]], Awaitable[None]]:
+    """Whatever a neighbour a writes that is not ours, into its queue for b."""
+    log, first = sites.sites["a"].log, 1
+
+    async def send(events: list[tuple[EventHeader, tuple[Any, ...]]]) -> None:
+        nonlocal first
+        entries = [Entry("p0", "link-z", header.body() + b"\n{}") for header, _ in events]
+        last = await log.append(EVENTS, entries)
+        numbers = tuple(range(last - len(events) + 1, last + 1))
+        queue = Delivery(first, numbers, 10, targets=tuple(targets for _, targets in events))
+        await log.append(QUEUES, [Entry(f"q-{token('@b')}", "9.0", queue.body())])
+        first += len(events)
+        await sites.step()
+
+    return send
+
+
+def test_a_neighbour_cannot_make_a_site_remember_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers with a hole between any two, out of order, and origins that nobody has heard of."""
+    monkeypatch.setattr(ranges, "MOST_RANGES", 20)
+    monkeypatch.setattr(link, "MOST_ORIGINS", 40)
+    monkeypatch.setattr(link, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(link, "TRIM_BYTES", 5_000)
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            send, log = neighbour_sends(sites), sites.sites["b"].log
+            numbers = [2 * n for n in range(400)]
+            random.Random(7).shuffle(numbers)
+            for start in range(0, 400, 100):
+                header = EventHeader("eve", "z", "life", 0, 3)
+                await send([(header, (("b", number),)) for number in numbers[start : start + 100]])
+            for start in range(0, 200, 25):
+                each = [EventHeader("eve", "z", f"life {n}", 0, 3) for n in range(start, start + 25)]
+                await send([(header, (("b", 1),)) for header in each])
+            await sites.step()
+            seen = await log.read(EVENTS, topic=keys.SEEN, most=10_000)
+            assert sum(len(record.body) for record in seen) < 60_000
+            assert len({record.detail for record in seen}) < 80
+            [holes] = [record.body for record in seen if record.detail == "z.life.0"][-1:]
+            assert len(json.loads(holes)["r"]) <= 20
+            assert len(sites.networks["b"].links["a"]._seen) <= 10 + 25
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 2})
+            await sites.settle()
+            assert (await sites.heard(ann))[-1] == {"n": 2}
+            assert sites.networks["b"].links["a"].trouble is None
+
+    run(main)
+
+
+def test_a_neighbour_cannot_publish_in_the_name_of_this_site(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            await neighbour_sends(sites)([(EventHeader("bob", "b", "life", 0, 3), (("b", 1),))])
+            await sites.settle()
+            assert await sites.heard(ann) == []
+            assert sites.routers["b"].counters.dead == 1
 
     run(main)
 

@@ -9,6 +9,7 @@ import asyncio
 import base64
 import datetime
 import ipaddress
+import itertools
 import json
 import os
 import random
@@ -34,6 +35,7 @@ from tamis.pubsub.log import nats as nats_log
 from tamis.pubsub.log.nats import NatsLog
 from tamis.pubsub.records import EventHeader, Grant
 from tamis.pubsub.router.retention import Retention
+from tamis.pubsub.sites.network import Network
 
 
 class Authority:
@@ -227,7 +229,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "pubsub.md"
 
 
 def documented(which: int, name: str) -> str:
-    """The permissions that the docs show for subscribers (0) and publishers (1), as a server reads them."""
+    """What the docs allow subscribers (0), publishers (1) and neighbours (2), as a server reads it."""
     blocks = re.findall(r"```\n((?: +publish +tamis\.SITE.*\n)(?:.*\n)*?)```", DOCS.read_text())
     publish, subscribe = blocks[which].replace("SITE", "site").replace("NAME", name).split("subscribe")
     kinds = {"publish": publish.split()[1:], "subscribe": subscribe.split()}
@@ -241,6 +243,7 @@ def guarded(nats_program: str, tmp_path: Path) -> Iterator[str]:
         "{user: router, password: secret}",
         f"{{user: ann, password: hers, permissions: {{{documented(0, 'ann')}}}}}",
         f"{{user: bob, password: his, permissions: {{{documented(1, 'bob')}}}}}",
+        f"{{user: rome, password: theirs, permissions: {{{documented(2, 'rome')}}}}}",
     ]
     config = tmp_path / "nats.conf"
     config.write_text("authorization { users = [" + "\n".join(users) + "] }\n")
@@ -406,5 +409,55 @@ def test_a_publisher_with_few_permissions_knows_after_a_lost_answer(
             assert lost
             assert await bob.publish({"n": 3}) == [4]
             assert await site.log.end(EVENTS) == 4
+
+    run(main)
+
+
+def test_a_neighbour_with_few_permissions_takes_events_and_changes_nothing_else(
+    guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with (
+            connect(f"nats://router:secret@{guarded}/site", name="site", partitions=1) as site,
+            connect(f"sqlite:{tmp_path}/rome.db", name="rome", partitions=1) as rome,
+        ):
+            ann = await rome.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            url = f"nats://rome:theirs@{guarded}/site?inbox=_INBOX_rome"
+            routers = [router_of(site), router_of(rome)]
+            openings: list[Any] = [
+                {"rome": lambda: open_log(f"sqlite:{tmp_path}/rome.db")},
+                {"site": lambda: open_log(url)},
+            ]
+            rounds = itertools.count()
+            networks = [
+                Network(r.log, r.settings, r.table, neighbours, r.counters, clock=lambda: next(rounds) / 10)
+                for r, neighbours in zip(routers, openings, strict=True)
+            ]
+
+            async def work() -> None:
+                for _ in range(12):
+                    for router, network in zip(routers, networks, strict=True):
+                        await router.step()
+                        await network.step()
+
+            await work()
+            await (await site.publisher("bob")).publish({"n": 1})
+            await work()
+            assert await heard(ann) == [{"n": 1}]
+            assert networks[1].links["site"].trouble is None
+            for network in networks:
+                await network.close()
+            theirs = await open_log(url)
+            soon(monkeypatch)
+            for forbidden in (
+                theirs.append(EVENTS, [Entry("p0", "link-rome", b"{}\n{}")]),
+                theirs.append(STATE, [Entry(keys.GRANT, "ann", b"")]),
+                theirs.append(STATE, [Entry(keys.INTEREST, "site.x", b"")]),
+                theirs.trim(EVENTS, 99, "p0"),
+            ):
+                with pytest.raises(LogError):
+                    await forbidden
+            await theirs.close()
 
     run(main)

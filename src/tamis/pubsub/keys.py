@@ -13,7 +13,7 @@ state    sub       NAME.ID           a subscription
          queue     NAME              a subscriber's limits
          read      NAME              how far a subscriber has read
          drop      NAME              what was dropped of its queue
-         behind    NAME              of a neighbour's queue: what sites behind it are told of that
+         behind    NAME              what sites behind a neighbour are told of drops in its queue
          trim      PARTITION         which events were removed because nobody needs them
          grant     NAME              what a client may have
          router    ID                a router's sign of life
@@ -94,7 +94,7 @@ def partition_of(publisher: str, partitions: int) -> int:
 
 
 def session_detail(publisher: str, session: str) -> str:
-    """The detail of a publisher's events: who may write there may publish under that name.
+    """The detail of a publisher's events: a client that may write there may publish under that name.
 
     >>> session_detail("bob", "a1")
     's.bob.a1'
@@ -112,7 +112,7 @@ def link_detail(neighbour: str) -> str:
 
 
 def is_of_router(detail: str) -> bool:
-    """Whether only routers write under a detail of events: who publishes has a session.
+    """Whether only routers write under a detail of events: publishers write under their sessions.
 
     >>> is_of_router("link-rome"), is_of_router(DROPPED), is_of_router("s.bob.a1"), is_of_router("a1")
     (True, True, False, False)

@@ -1,16 +1,16 @@
-"""Keeping a site's log small: what is too old, too much or not needed any more goes, and it is written down.
+"""Keeping a site's log small: records that are too old, too many or not needed any more are removed.
 
 One router does this at a time, the one that has partition 0. Nothing depends on that: doing it twice is
 harmless. "Now" is the log's own clock, as the latest record shows it.
 
-- Of each queue: what waits longer than `keep_seconds`; what is beyond `most_bytes`, the lowest priority first
-  and of it the oldest; what was read more than `replay_seconds` ago.
+- Of each queue: deliveries that wait longer than `keep_seconds`; those beyond `most_bytes`, the lowest
+  priority first and of it the oldest; those that were read more than `replay_seconds` ago.
 - Subscribers that nobody has been for `idle_seconds`, with their subscriptions.
 - Events that every partition's router has passed and no queue refers to.
 - Copies for projections, old dead letters, signs of removal after a day.
 
-What is dropped unread is first written down under `drop`, so that its subscriber learns why there is a gap.
-Of what is dropped on its way over a neighbour to sites behind it, these sites are told.
+A delivery that is dropped unread is first written down under `drop`, so that its subscriber learns why there
+is a gap. If it was on its way over a neighbour to sites behind it, these sites are told.
 """
 
 import logging
@@ -50,10 +50,10 @@ logger = logging.getLogger("tamis.router")
 
 MICROS = 1_000_000
 LEAST_EVENT_SECONDS = 60
-"""A publisher whose answer was lost asks for its event: longer than it does that, events are kept."""
+"""Events are kept at least for so long: a publisher whose answer was lost asks whether its event is there."""
 DEAD_LETTER_SECONDS = 30 * 86_400
 MOST_DEAD_LETTERS = 10_000
-"""Who publishes rubbish must not fill the log with letters about it."""
+"""A client that publishes rubbish must not fill the log with letters about it."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 
@@ -72,7 +72,7 @@ class Item:
     sites: dict[str, int]
     """Of a neighbour's queue: how many events are on their way to each site."""
     gaps: dict[int, int]
-    """Deliveries that are no events but say that some are missing: how many, for whose queue it is."""
+    """Places of deliveries that are gaps, and how many events each stands for at the owner of the queue."""
     rollbacks: dict[int, list[str]]
     """Those of them that say that a log was rolled back: the sites that they are on their way to."""
 
@@ -118,7 +118,7 @@ class Retention:
         try:
             await self._tidy()
         except BaseException:
-            self._generation = 0  # what was taken out of the lists may not be written down: read them again
+            self._generation = 0  # the lists may lack records that were not written down: read them again
             raise
 
     async def _tidy(self) -> None:
@@ -424,7 +424,7 @@ def _numbered(behind: Behind, count: int | None = None) -> tuple[Target, ...]:
 def _meaning(
     delivery: Delivery, site: str | None
 ) -> tuple[dict[str, int], dict[int, int], dict[int, list[str]]]:
-    """How many events are on their way to each site, and what those that are gaps stand for here.
+    """How many events are on their way to each site; and for how many events each gap stands here.
 
     A gap that is on its way to others only says nothing new to the site whose queue it is in.
     """
@@ -446,7 +446,7 @@ def _meaning(
 
 
 def _with_item(drops: Drops, reason: str, lane: str, item: Item, site: str | None) -> Drops:
-    """What was dropped, with one record more, of a subscriber's or a site's queue: gaps stay gaps."""
+    """Add a record of a subscriber's or a site's queue to the drops: gaps stay gaps."""
     before, start = drops, item.first
     for place in sorted(item.gaps):
         if place in item.rollbacks and (site is None or site in item.rollbacks[place]):
