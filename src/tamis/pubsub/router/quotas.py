@@ -12,6 +12,7 @@ the client must have written as many records, so it cannot make a router read fo
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from tamis.pubsub.log.contract import Record
@@ -68,7 +69,7 @@ class Refused:
 
     def take(self, most: int) -> list[Record]:
         """The first ones; they are not refused any more."""
-        taken = list(self.records.values())[:most]
+        taken = list(islice(self.records.values(), most))
         for record in taken:
             self.remove(record.detail)
         return taken
