@@ -226,6 +226,38 @@ def test_a_neighbour_cannot_make_a_site_remember_without_end(
     run(main)
 
 
+def test_a_neighbour_cannot_fill_the_memory_with_one_delivery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One record may list all events of its log; they were fetched together. Some of them are gone."""
+    monkeypatch.setattr(link, "MOST_EVENTS", 20)
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            there: Any = sites.networks["b"].links["a"]._there
+            real, asked = there.fetch, []
+
+            async def fetch(stream: str, numbers: Any) -> Any:
+                asked.append(len(numbers))
+                return {seq: record for seq, record in (await real(stream, numbers)).items() if seq % 10}
+
+            there.fetch = fetch
+            header = EventHeader("eve", "z", "life", 0, 3)
+            await neighbour_sends(sites)([(header, (("b", 1 + number),)) for number in range(205)])
+            await sites.settle()
+            assert max(asked) == 20
+            heard = await sites.heard(ann)
+            missing = sites.routers["b"].counters.missing
+            assert 20 <= missing <= 21
+            assert heard.count({}) == 205 - missing
+            assert ("link", None) in heard
+
+    run(main)
+
+
 def test_a_neighbour_cannot_publish_in_the_name_of_this_site(tmp_path: Path) -> None:
     async def main() -> None:
         async with Sites(tmp_path, [("a", "b")]) as sites:

@@ -317,7 +317,6 @@ class Link:
             except RecordError as error:
                 logger.error("unreadable delivery", extra={"seq": record.seq, "error": str(error)})
                 delivery = Delivery(0, ())
-            events = await there.fetch(EVENTS, delivery.events)
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
             start = cursor.part
@@ -325,11 +324,15 @@ class Link:
                 self._cursor, self._is_older = None, True
                 return taken  # begin with what is new in it
             missing = _NOTHING if start else await self._missing(there, cursor, record.detail, delivery.first)
-            gone = sum(1 for number in delivery.events[start:] if number not in events)
-            missing = missing._replace(events=missing.events + gone)
             expected = {**cursor.expected, record.detail: delivery.first + len(delivery.events)}
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
+                # Not all at once: a neighbour may list more than this machine's memory holds.
+                events = await there.fetch(EVENTS, delivery.events[start:stop])
+                if there.generation != self._generation:
+                    return taken
+                gone = sum(1 for number in delivery.events[start:stop] if number not in events)
+                missing = missing._replace(events=missing.events + gone)
                 is_last = stop == len(delivery.events)
                 cursor = (
                     LinkCursor(record.seq, 0, life, mark(record), record.time, expected)
