@@ -441,6 +441,25 @@ def test_a_client_that_never_reads_keeps_no_more_than_granted(tmp_path: Path, gr
     run(main)
 
 
+def test_a_client_that_wants_to_be_forgotten_at_once_is_forgotten_once_an_hour(tmp_path: Path) -> None:
+    """Forgetting reads all subscriptions: a client that came back every second kept a router busy."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            router = router_of(site)
+            keeping = Retention(site.log, site.settings, router.table, router.counters)
+            for hours, forgotten in ((0, 1), (0, 1), (0, 1), (2, 2), (0, 2)):
+                eve = await site.subscriber("eve", QueueLimits(idle_seconds=0))
+                await eve.subscribe("all", "TRUE")
+                await router.table.catch_up()
+                router.table.time += 1_000_000 + hours * 3_600 * 1_000_000
+                await keeping.tidy()
+                assert router.counters.forgotten == forgotten
+                await router.table.catch_up()
+
+    run(main)
+
+
 def test_rubbish_does_not_fill_the_log_with_letters_about_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,8 @@ LEAST_EVENT_SECONDS = 60
 DEAD_LETTER_SECONDS = 30 * 86_400
 MOST_DEAD_LETTERS = 10_000
 """A client that publishes rubbish must not fill the log with letters about it."""
+FORGET_SECONDS = 3_600
+"""A subscriber is not forgotten again before: it reads all subscriptions, and a client chooses its limits."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 
@@ -110,6 +112,8 @@ class Retention:
         self.queues: dict[str, Queue] = {}
         self._dead: deque[int] = deque()
         """The numbers of dead letters."""
+        self._forgotten: dict[str, int] = {}
+        """When subscribers were forgotten, within the last hour."""
         self._after = 0
         self._tombstones_at = 0
 
@@ -325,6 +329,11 @@ class Retention:
         record = self._table.others.get((keys.READ, name))
         if record is None or record.time >= now - limits.idle_seconds * MICROS:
             return
+        recently = now - FORGET_SECONDS * MICROS
+        self._forgotten = {each: at for each, at in self._forgotten.items() if at > recently}
+        if name in self._forgotten:
+            return
+        self._forgotten[name] = now
         drop, behind = (keys.DROP, name), (keys.BEHIND, name)
         found = await self._log.last(STATE, [drop, behind])
         drops = read_drops(found.get(drop), found.get(behind))
