@@ -89,7 +89,7 @@ class Sites:
             router.counters,
             generalising=self._generalising,
             clock=lambda: self.now,
-            **self._network,
+            **{"patience_seconds": 500, **self._network},  # a busy machine is no fault
         )
         self.dead.discard(name)
 

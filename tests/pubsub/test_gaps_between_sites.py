@@ -2,7 +2,8 @@
 
 Faults: a neighbour drops what waits for a site that is away, and sites behind it never learn; a gap is
 dropped in its turn and counts as one event, or becomes a gap of another kind; what an append was refused with
-counts twice; a log that was rolled back uses numbers again.
+counts twice; a log that was rolled back uses numbers again, or a router of the release before forgets which
+were used.
 """
 
 import json
@@ -14,7 +15,7 @@ import pytest
 from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS, FencedError, LogFullError
+from tamis.pubsub.log import EVENTS, STATE, Entry, FencedError, LogFullError
 from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import Drops, QueueLimits
 from tamis.pubsub.subscriber import Subscriber
@@ -198,6 +199,35 @@ def test_gaps_that_a_site_is_told_of_are_numbered_without_holes(tmp_path: Path) 
             ranges = {record.detail: json.loads(record.body)["r"] for record in seen}
             [gaps] = [found for origin, found in ranges.items() if origin.startswith("a.b=")]
             assert gaps == [[1, 4]]
+
+    run(main)
+
+
+def test_a_router_of_the_release_before_does_not_make_gaps_repeat(tmp_path: Path) -> None:
+    """It writes what was dropped without what it does not know: the next gap had the number of the first."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [*LINE, ("c", "d")], link_bytes=100) as sites:
+            readers = {name: await sites.sites[name].subscriber("ann") for name in "cd"}
+            for reader in readers.values():
+                await reader.subscribe("all", "TRUE")
+            bob = await publishing(sites, *readers.values())
+            log, key, events = sites.sites["a"].log, (keys.DROP, "=40b"), dict.fromkeys("cd", 0)
+            for _ in range(3):
+                sites.cut.add(frozenset("ab"))
+                await bob.publish([{"n": number} for number in range(30)])
+                await bob.publish({"n": 40})
+                await sites.step()
+                await drop_and_return(sites, "a", rounds=2)
+                for name, reader in readers.items():
+                    heard = await sites.heard(reader)
+                    assert heard.count(("link", None)) == 1
+                    events[name] += len(heard) - 1
+                found = json.loads((await log.last(STATE, [key]))[key].body)
+                as_before = {name: found[name] for name in ("v", "totals", "recent", "next")}
+                await log.append(STATE, [Entry(*key, json.dumps(as_before).encode())])
+            for name in "cd":
+                assert sites.routers[name].counters.missing + events[name] == 3 * 31
 
     run(main)
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,30 @@ from tamis.pubsub.sites.link import LinkCursor, _is_newer
 from tamis.pubsub.sites.network import Network
 from tamis.pubsub.sites.topology import SiteLinks
 
+
+@dataclass(frozen=True)
+class Told:
+    """What sites behind a neighbour are told: a record that is read into another one."""
+
+    drops: records.Drops
+
+    def body(self) -> bytes:
+        return self.drops.behind_body()
+
+    @classmethod
+    def read(cls, body: bytes) -> "Told":
+        return cls(records.Drops().and_read_behind(body))
+
+
 READERS: list[Any] = [
     *(records.EventHeader, records.Subscription, records.QueueLimits, records.Delivery, records.Cursor),
     *(records.Reading, records.Drops, records.DeadLetter, records.Settings, records.Grant),
-    *(InterestEntry, SiteLinks, LinkCursor, Advertised, records.Advertisement),
+    *(InterestEntry, SiteLinks, LinkCursor, Advertised, records.Advertisement, Told),
 ]
 NAMES = """
     v p o l n h to expression priority expires most_bytes keep_seconds replay_seconds idle_seconds e b u c
     router position done until of time mark sites client after part expected replay totals recent next event
-    reason expressions g w stood untold telling told
+    reason expressions g w r stood untold telling told rollbacks
     site partitions filter attributes subscriptions k working configured life
 """
 FIELDS = NAMES.split()

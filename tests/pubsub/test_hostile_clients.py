@@ -10,7 +10,9 @@ passwords are told to whoever reads errors; everybody reads files with secrets.
 import asyncio
 import json
 import os
+import random
 import stat
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from tamis.pubsub.router import retention
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.service.config import ConfigError, read_config
+from tamis.pubsub.sites import link, ranges
 
 FORGED: list[dict[str, Any]] = [
     {"o": "rome", "l": "x", "n": 0, "h": 16, "to": [["main", 1]]},
@@ -168,6 +171,107 @@ def test_a_neighbour_cannot_let_events_travel_longer(tmp_path: Path) -> None:
     run(main)
 
 
+def neighbour_sends(sites: Sites) -> Callable[[list[tuple[EventHeader, tuple[Any, ...]]]], Awaitable[None]]:
+    """Whatever a neighbour a writes that is not ours, into its queue for b."""
+    log, first = sites.sites["a"].log, 1
+
+    async def send(events: list[tuple[EventHeader, tuple[Any, ...]]]) -> None:
+        nonlocal first
+        entries = [Entry("p0", "link-z", header.body() + b"\n{}") for header, _ in events]
+        last = await log.append(EVENTS, entries)
+        numbers = tuple(range(last - len(events) + 1, last + 1))
+        queue = Delivery(first, numbers, 10, targets=tuple(targets for _, targets in events))
+        await log.append(QUEUES, [Entry(f"q-{token('@b')}", "9.0", queue.body())])
+        first += len(events)
+        await sites.step()
+
+    return send
+
+
+def test_a_neighbour_cannot_make_a_site_remember_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers with a hole between any two, out of order, and origins that nobody has heard of."""
+    monkeypatch.setattr(ranges, "MOST_RANGES", 20)
+    monkeypatch.setattr(link, "MOST_ORIGINS", 40)
+    monkeypatch.setattr(link, "MOST_REMEMBERED", 10)
+    monkeypatch.setattr(link, "TRIM_BYTES", 5_000)
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            send, log = neighbour_sends(sites), sites.sites["b"].log
+            numbers = [2 * n for n in range(400)]
+            random.Random(7).shuffle(numbers)
+            for start in range(0, 400, 100):
+                header = EventHeader("eve", "z", "life", 0, 3)
+                await send([(header, (("b", number),)) for number in numbers[start : start + 100]])
+            for start in range(0, 200, 25):
+                each = [EventHeader("eve", "z", f"life {n}", 0, 3) for n in range(start, start + 25)]
+                await send([(header, (("b", 1),)) for header in each])
+            await sites.step()
+            seen = await log.read(EVENTS, topic=keys.SEEN, most=10_000)
+            assert sum(len(record.body) for record in seen) < 60_000
+            assert len({record.detail for record in seen}) < 80
+            [holes] = [record.body for record in seen if record.detail == "z.life.0"][-1:]
+            assert len(json.loads(holes)["r"]) <= 20
+            assert len(sites.networks["b"].links["a"]._seen) <= 10 + 25
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 2})
+            await sites.settle()
+            assert (await sites.heard(ann))[-1] == {"n": 2}
+            assert sites.networks["b"].links["a"].trouble is None
+
+    run(main)
+
+
+def test_a_neighbour_cannot_fill_the_memory_with_one_delivery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One record may list all events of its log; they were fetched together. Some of them are gone."""
+    monkeypatch.setattr(link, "MOST_EVENTS", 20)
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            there: Any = sites.networks["b"].links["a"]._there
+            real, asked = there.fetch, []
+
+            async def fetch(stream: str, numbers: Any) -> Any:
+                asked.append(len(numbers))
+                return {seq: record for seq, record in (await real(stream, numbers)).items() if seq % 10}
+
+            there.fetch = fetch
+            header = EventHeader("eve", "z", "life", 0, 3)
+            await neighbour_sends(sites)([(header, (("b", 1 + number),)) for number in range(205)])
+            await sites.settle()
+            assert max(asked) == 20
+            heard = await sites.heard(ann)
+            missing = sites.routers["b"].counters.missing
+            assert 20 <= missing <= 21
+            assert heard.count({}) == 205 - missing
+            assert ("link", None) in heard
+
+    run(main)
+
+
+def test_a_neighbour_cannot_publish_in_the_name_of_this_site(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            await neighbour_sends(sites)([(EventHeader("bob", "b", "life", 0, 3), (("b", 1),))])
+            await sites.settle()
+            assert await sites.heard(ann) == []
+            assert sites.routers["b"].counters.dead == 1
+
+    run(main)
+
+
 DEEP = '{"price":' + "[" * 3_000 + "]" * 3_000 + ',"secret":1}'
 LONG = '{"price":' + "9" * 5_000 + ',"secret":1}'
 ODD = [
@@ -285,20 +389,24 @@ def test_a_client_that_asks_nobody_has_no_more_subscriptions_than_granted(tmp_pa
                 await want(n)
             snapshot = tmp_path / "snapshot.tamis"
             table = Table(site.log, snapshot)
+
+            def counted(by: Table) -> list[str]:
+                assert len(by.index) == 5 + 3
+                return sorted(id for id in by.index if id.startswith("eve."))
+
             await table.catch_up()
-            assert len(table.index) == 5 + 3
-            assert {id.partition(".")[0] for id in table.refused} == {"eve"}
-            assert len(table.refused) == 7
-            await want(1)  # again: it counts once
+            assert counted(table) == ["eve.0", "eve.1", "eve.2"]
+            assert table.quotas.refused_ids() == [f"eve.{n}" for n in range(3, 10)]
+            await want(1)  # again: it goes to the end
             await eve.unsubscribe("0")
             await table.catch_up()
-            assert len(table.index) == 5 + 2
+            assert counted(table) == ["eve.2", "eve.3", "eve.4"]
             table.save()
             await want(20)
             await want(21)
-            for again in (table, Table(site.log, snapshot), Table(site.log)):
-                await again.catch_up()
-                assert len(again.index) == 5 + 3
+            for each in (table, Table(site.log, snapshot), Table(site.log)):
+                await each.catch_up()
+                assert counted(each) == ["eve.2", "eve.3", "eve.4"]
 
     run(main)
 
@@ -325,8 +433,29 @@ def test_a_client_that_never_reads_keeps_no_more_than_granted(tmp_path: Path, gr
             await keeping.tidy()
             assert keeping.lag("eve")[1] <= 200
             assert len(await site.log.read(EVENTS)) < 12
-            reasons = {reason for reason, _ in (i for i in await heard(eve) if isinstance(i, tuple))}
-            assert reasons <= {"bytes", "age"}
+            await bob.publish({"n": 30})  # a gap comes before the next delivery
+            await drain(router)
+            reasons = {item[0] for item in await heard(eve) if isinstance(item, tuple)}
+            assert reasons == {"bytes" if grant.most_bytes is not None else "age"}
+
+    run(main)
+
+
+def test_a_client_that_wants_to_be_forgotten_at_once_is_forgotten_once_an_hour(tmp_path: Path) -> None:
+    """Forgetting reads all subscriptions: a client that came back every second kept a router busy."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            router = router_of(site)
+            keeping = Retention(site.log, site.settings, router.table, router.counters)
+            for hours, forgotten in ((0, 1), (0, 1), (0, 1), (2, 2), (0, 2)):
+                eve = await site.subscriber("eve", QueueLimits(idle_seconds=0))
+                await eve.subscribe("all", "TRUE")
+                await router.table.catch_up()
+                router.table.time += 1_000_000 + hours * 3_600 * 1_000_000
+                await keeping.tidy()
+                assert router.counters.forgotten == forgotten
+                await router.table.catch_up()
 
     run(main)
 

@@ -1,16 +1,19 @@
 """Who may reach a log on NATS: users, permissions and TLS are the server's; a wrong one gets a plain error.
 
 A client with a grant cannot read the events past its copies: the permissions that docs/pubsub.md lists are
-enough for it to subscribe, read and acknowledge.
+enough for it to subscribe, read and acknowledge. Those of a publisher are enough to publish, also after the
+connection was made again and when an answer was lost, and for nothing else. The tests read them in the docs.
 """
 
 import asyncio
 import base64
 import datetime
 import ipaddress
+import itertools
 import json
 import os
 import random
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pubsub.logs import run
+from pubsub.nats_proxy import NatsProxy
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import LogError, LogUnavailableError, connect, keys
@@ -30,6 +34,8 @@ from tamis.pubsub.log import EVENTS, STATE, Entry, nats_answers, open_log
 from tamis.pubsub.log import nats as nats_log
 from tamis.pubsub.log.nats import NatsLog
 from tamis.pubsub.records import EventHeader, Grant
+from tamis.pubsub.router.retention import Retention
+from tamis.pubsub.sites.network import Network
 
 
 class Authority:
@@ -219,40 +225,36 @@ def test_credentials_of_an_account(nats_program: str, tmp_path: Path) -> None:
         run(lambda: main(server.url))
 
 
-PERMISSIONS = """
-authorization {
-  users = [
-    {user: router, password: secret}
-    {user: ann, password: hers, permissions: {
-      publish: ["tamis.site.state.sub.ann.>", "tamis.site.state.read.ann", "tamis.site.state.queue.ann",
-                "tamis.site.wake.*", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.tamis-site-state",
-                "$JS.API.STREAM.MSG.GET.tamis-site-queues", "$JS.API.DIRECT.GET.tamis-site-queues",
-                "$JS.API.DIRECT.GET.tamis-site-state"]
-      subscribe: ["_INBOX_ann.>", "tamis.site.wake.*"]
-    }}
-    {user: bob, password: his, permissions: {
-      publish: ["tamis.site.events.*.s.bob.*", "tamis.site.wake.*", "$JS.API.STREAM.INFO.*",
-                "$JS.API.STREAM.MSG.GET.tamis-site-state"]
-      subscribe: ["_INBOX_bob.>", "tamis.site.wake.*"]
-    }}
-  ]
-}
-"""
+DOCS = Path(__file__).parents[2] / "docs" / "pubsub.md"
+
+
+def documented(which: int, name: str) -> str:
+    """What the docs allow subscribers (0), publishers (1) and neighbours (2), as a server reads it."""
+    blocks = re.findall(r"```\n((?: +publish +tamis\.SITE.*\n)(?:.*\n)*?)```", DOCS.read_text())
+    publish, subscribe = blocks[which].replace("SITE", "site").replace("NAME", name).split("subscribe")
+    kinds = {"publish": publish.split()[1:], "subscribe": subscribe.split()}
+    return ", ".join(f"{kind}: {json.dumps(subjects)}" for kind, subjects in kinds.items())
 
 
 @pytest.fixture
 def guarded(nats_program: str, tmp_path: Path) -> Iterator[str]:
     """The address of a server with the permissions that the docs show."""
+    users = [
+        "{user: router, password: secret}",
+        f"{{user: ann, password: hers, permissions: {{{documented(0, 'ann')}}}}}",
+        f"{{user: bob, password: his, permissions: {{{documented(1, 'bob')}}}}}",
+        f"{{user: rome, password: theirs, permissions: {{{documented(2, 'rome')}}}}}",
+    ]
     config = tmp_path / "nats.conf"
-    config.write_text(PERMISSIONS)
+    config.write_text("authorization { users = [" + "\n".join(users) + "] }\n")
     with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
         yield server.url.removeprefix("nats://")
 
 
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch: pytest.MonkeyPatch, seconds: float = 0.2) -> None:
     """Do not wait long for what never comes: a server does not answer what is forbidden."""
-    monkeypatch.setattr(nats_log, "ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(nats_answers, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(nats_log, "ANSWER_SECONDS", seconds)
+    monkeypatch.setattr(nats_answers, "ANSWER_SECONDS", seconds)
     monkeypatch.setattr(nats_log, "RETRIES", 1)
 
 
@@ -312,13 +314,150 @@ def test_a_publisher_with_few_permissions_publishes_under_its_name_alone(
                 for text in (header, forged)
             ]
             await his.log.append(EVENTS, mine)
-            for detail in (keys.session_detail("eve", "a1"), "a1", "link-rome", keys.DROPPED):
+            own, eves = keys.session_detail("bob", "a1"), ("p0", keys.session_detail("eve", "a2"))
+            await site.log.append(EVENTS, [Entry(*eves, b"{}\n{}")])
+            soon(monkeypatch)
+            for topic, detail in (
+                *(("p0", detail) for detail in ("s.eve.a1", "a1", "link-rome", own + ".x", keys.DROPPED)),
+                *((topic, own) for topic in ("p4", "p999", keys.SEEN, keys.LINK, "pizza")),
+            ):
                 with pytest.raises(LogError):
-                    await his.log.append(EVENTS, [Entry("p0", detail, header + b'\n{"n":4}')])
-            with pytest.raises(LogError):
-                await his.log.read(EVENTS)
+                    await his.log.append(EVENTS, [Entry(topic, detail, header + b'\n{"n":4}')])
+            for forbidden in (
+                his.log.read(EVENTS),
+                his.log.fetch(EVENTS, [1]),
+                his.log.last(EVENTS, [eves]),
+                his.log.trim(EVENTS, 99, "p0"),
+                # What is asked for in the content is not answered under a subject that is allowed.
+                his.log._direct(  # type: ignore[attr-defined]
+                    EVENTS, [{"seq": 1}], are_batches=False, subject=f"tamis.site.events.p0.{own}"
+                ),
+                his.log.append(STATE, [Entry(keys.GRANT, "bob", b"")]),
+            ):
+                with pytest.raises(LogError):
+                    await forbidden
             monkeypatch.undo()
+            assert {record.topic for record in await site.log.read(EVENTS)} == {"p0"}
             await drain(router_of(site))
             assert await heard(ann) == [{"n": 1}, {"n": 2}]
+
+    run(main)
+
+
+def test_a_publisher_with_few_permissions_goes_on_after_its_connection_was_made_again(guarded: str) -> None:
+    """It had to read events, which it may not, and raised after every reconnect."""
+
+    async def main() -> None:
+        async with (
+            NatsProxy(f"nats://{guarded}") as proxy,
+            connect(f"nats://router:secret@{guarded}/site", partitions=1) as site,
+            connect(f"{proxy.url.replace('//', '//bob:his@')}/site?inbox=_INBOX_bob") as his,
+        ):
+            ann, router = await site.subscriber("ann"), router_of(site)
+            await ann.subscribe("all", "TRUE")
+            bob = await his.publisher("bob", timeout=20)
+            published = 0
+            for is_trimmed in (False, False, True):
+                published += len(await bob.publish([{"n": published}, {"n": published + 1}]))
+                if is_trimmed:  # the last of the session is gone, as nobody needs it
+                    await (await site.publisher("carl")).publish({"n": -1})
+                    await drain(router)
+                    assert len(await heard(ann)) == published + 1
+                    await ann.acknowledge()
+                    await router.table.catch_up()
+                    router.table.time += 10**12
+                    keeping = Retention(site.log, site.settings, router.table, router.counters)
+                    await keeping.tidy()
+                    assert [record.detail[:7] for record in await site.log.read(EVENTS)] == ["s.carl."]
+                generation = his.log.generation
+                proxy.cut()
+                proxy.mend()
+                while his.log.generation == generation:
+                    await asyncio.sleep(0.02)
+            published += len(await bob.publish({"n": published}))
+            await drain(router)
+            assert await heard(ann) == [{"n": published - 1}]
+
+    run(main)
+
+
+def test_a_publisher_with_few_permissions_knows_after_a_lost_answer(
+    guarded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with (
+            NatsProxy(f"nats://{guarded}") as proxy,
+            connect(f"nats://router:secret@{guarded}/site", partitions=1) as site,
+            connect(f"{proxy.url.replace('//', '//bob:his@')}/site?inbox=_INBOX_bob") as his,
+        ):
+            bob = await his.publisher("bob", timeout=20)
+            assert await bob.publish({"n": 0}) == [1]
+            lost: list[bytes] = []
+
+            def is_lost(body: bytes) -> bool:
+                """The first answer to what is published."""
+                if not lost and b'"seq"' in body:
+                    lost.append(body)
+                    proxy.cut()  # nobody waits for what does not come
+                    proxy.mend()
+                    return True
+                return False
+
+            proxy.is_lost = is_lost
+            soon(monkeypatch, 1)
+            assert await bob.publish([{"n": 1}, {"n": 2}]) == [2, 3]
+            assert lost
+            assert await bob.publish({"n": 3}) == [4]
+            assert await site.log.end(EVENTS) == 4
+
+    run(main)
+
+
+def test_a_neighbour_with_few_permissions_takes_events_and_changes_nothing_else(
+    guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with (
+            connect(f"nats://router:secret@{guarded}/site", name="site", partitions=1) as site,
+            connect(f"sqlite:{tmp_path}/rome.db", name="rome", partitions=1) as rome,
+        ):
+            ann = await rome.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            url = f"nats://rome:theirs@{guarded}/site?inbox=_INBOX_rome"
+            routers = [router_of(site), router_of(rome)]
+            openings: list[Any] = [
+                {"rome": lambda: open_log(f"sqlite:{tmp_path}/rome.db")},
+                {"site": lambda: open_log(url)},
+            ]
+            rounds = itertools.count()
+            networks = [
+                Network(r.log, r.settings, r.table, neighbours, r.counters, clock=lambda: next(rounds) / 10)
+                for r, neighbours in zip(routers, openings, strict=True)
+            ]
+
+            async def work() -> None:
+                for _ in range(12):
+                    for router, network in zip(routers, networks, strict=True):
+                        await router.step()
+                        await network.step()
+
+            await work()
+            await (await site.publisher("bob")).publish({"n": 1})
+            await work()
+            assert await heard(ann) == [{"n": 1}]
+            assert networks[1].links["site"].trouble is None
+            for network in networks:
+                await network.close()
+            theirs = await open_log(url)
+            soon(monkeypatch)
+            for forbidden in (
+                theirs.append(EVENTS, [Entry("p0", "link-rome", b"{}\n{}")]),
+                theirs.append(STATE, [Entry(keys.GRANT, "ann", b"")]),
+                theirs.append(STATE, [Entry(keys.INTEREST, "site.x", b"")]),
+                theirs.trim(EVENTS, 99, "p0"),
+            ):
+                with pytest.raises(LogError):
+                    await forbidden
+            await theirs.close()
 
     run(main)

@@ -590,3 +590,22 @@ def test_a_client_gets_what_it_is_granted_and_nothing_else(log_url: str) -> None
 
 def test_gap_is_exported() -> None:
     assert Gap("age", 1, (0, 0)).reason == "age"
+
+
+def test_of_state_only_the_last_record_of_a_key_is_kept(log_url: str) -> None:
+    """Also of one append; what is kept has the number of the last."""
+
+    async def main() -> None:
+        async with connect(log_url) as site:
+            start = await site.log.end(STATE)
+            parts = [("sub", "ann.a"), ("sub", "ann.b"), ("sub", "ann.a"), ("sub", "ann.a"), ("sub", "ann.c")]
+            last = await site.log.append(STATE, [Entry(*key, b"%d" % n) for n, key in enumerate(parts)])
+            assert last == start + 5
+            found = await site.log.read(STATE, after=start)
+            assert [(record.seq - start, record.detail, record.body) for record in found] == [
+                (2, "ann.b", b"1"),
+                (4, "ann.a", b"3"),
+                (5, "ann.c", b"4"),
+            ]
+
+    run(main)

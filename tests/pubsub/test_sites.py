@@ -1,9 +1,10 @@
 """Several sites: events find their way over any graph, once, in order; what was lost comes back.
 
 Faults: a dead site in a line, a cycle, a link that is cut while events wait for it, interest that cannot be
-read, events that would travel for ever, two sites that see the links differently.
+read, events that would travel for ever, two sites that see the links differently, a neighbour that is silent.
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogUnavailableError
 from tamis.pubsub.records import Delivery, Drops, EventHeader, event_body
 from tamis.pubsub.sites.interest import Generalising
 from tamis.pubsub.sites.link import REROUTE_LANE
@@ -335,3 +336,39 @@ def test_a_neighbour_that_was_never_heard_of_is_missing(tmp_path: Path) -> None:
             assert (told.confirmed, told.missing) == (("a",), ("b",))
 
     run(main)
+
+
+def test_a_neighbour_that_does_not_answer_holds_up_no_other_link(tmp_path: Path) -> None:
+    """Its server takes connections and is silent: a step of its link takes half a minute, or for ever."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b"), ("a", "c"), ("b", "d")]) as sites:
+            readers = {name: await sites.sites[name].subscriber("ann") for name in "bd"}
+            for reader in readers.values():
+                await reader.subscribe("all", "TRUE")
+            await sites.settle()
+            silent: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+            async def opening() -> Any:
+                return await silent
+
+            sites.networks["a"].reconnect({"c": opening})
+            sites.networks["a"]._patience_seconds = 0.05
+            bob = await sites.sites["a"].publisher("bob")
+            for number in range(3):
+                await bob.publish({"n": number})
+                await sites.settle()
+            for name, reader in readers.items():
+                assert await sites.heard(reader) == [{"n": number} for number in range(3)], name
+            links = sites.networks["a"].links
+            assert links["c"].trouble == "the neighbour does not answer"
+            while links["b"].trouble is not None:  # on a busy machine it may just be waiting, too
+                await sites.step()
+            silent.set_exception(LogUnavailableError("gone"))
+            while links["c"].trouble != "gone":
+                await sites.step()
+            sites.networks["a"].reconnect({"c": sites._opening("a", "c")})
+            while links["c"].trouble is not None:
+                await sites.step()
+
+    run(main, 120)

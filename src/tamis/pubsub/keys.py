@@ -13,6 +13,7 @@ state    sub       NAME.ID           a subscription
          queue     NAME              a subscriber's limits
          read      NAME              how far a subscriber has read
          drop      NAME              what was dropped of its queue
+         behind    NAME              what sites behind a neighbour are told of drops in its queue
          trim      PARTITION         which events were removed because nobody needs them
          grant     NAME              what a client may have
          router    ID                a router's sign of life
@@ -36,12 +37,12 @@ from tamis.pubsub.log.contract import Key
 from tamis.pubsub.names import names_in, token
 
 CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
-SUBSCRIPTION, QUEUE, READ, DROP = "sub", "queue", "read", "drop"
+SUBSCRIPTION, QUEUE, READ, DROP, BEHIND = "sub", "queue", "read", "drop", "behind"
 TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
 ADVERTISEMENT, ADVERTISED, HEARD = "ad", "advertised", "heard"
 NAMES = {
-    **dict.fromkeys((QUEUE, READ, DROP, GRANT, ROUTER, DRAIN, LINKS, ADVERTISED, PEER), 1),
+    **dict.fromkeys((QUEUE, READ, DROP, BEHIND, GRANT, ROUTER, DRAIN, LINKS, ADVERTISED, PEER), 1),
     **dict.fromkeys((SUBSCRIPTION, INTEREST, APPLIED, ADVERTISEMENT, HEARD), 2),
 }
 """How many names the details of a topic consist of."""
@@ -93,7 +94,7 @@ def partition_of(publisher: str, partitions: int) -> int:
 
 
 def session_detail(publisher: str, session: str) -> str:
-    """The detail of a publisher's events: who may write there may publish under that name.
+    """The detail of a publisher's events: a client that may write there may publish under that name.
 
     >>> session_detail("bob", "a1")
     's.bob.a1'
@@ -111,7 +112,7 @@ def link_detail(neighbour: str) -> str:
 
 
 def is_of_router(detail: str) -> bool:
-    """Whether only routers write under a detail of events: who publishes has a session.
+    """Whether only routers write under a detail of events: publishers write under their sessions.
 
     >>> is_of_router("link-rome"), is_of_router(DROPPED), is_of_router("s.bob.a1"), is_of_router("a1")
     (True, True, False, False)

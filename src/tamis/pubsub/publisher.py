@@ -35,7 +35,7 @@ MOST_EVENT_BYTES = 256 << 10
 SESSION_SECONDS = 600.0
 """After such a rest a new session begins: the old one's events may be gone, and the fence with them."""
 RETRY_SECONDS = 0.1
-MOST_REFUSALS = 3
+MOST_REFUSALS = 5
 
 EventLike = Mapping[str, Any] | Event | str | bytes
 
@@ -124,20 +124,27 @@ class Publisher:
             self._begin()
         deadline = time.monotonic() + self._timeout
         entries = [Entry(*self._key, body) for body in bodies]
-        refused = 0
+        refused, is_unsure = 0, False
         while True:
             try:
                 last = await self._log.append(EVENTS, entries, {self._key: self._last})
             except FencedError:
-                stored = await self._stored(bodies)
                 refused += 1
+                if not is_unsure and self._last and await self._was_trimmed(self._last):
+                    self._begin()
+                    stored = None
+                else:
+                    stored = await self._stored(bodies)
                 if stored is None and refused > MOST_REFUSALS:
                     raise
                 if stored is None:
+                    if refused > 1:  # whoever was asked may not know yet what the leader knows
+                        await asyncio.sleep(RETRY_SECONDS * 2 ** (refused - 2))
                     entries = [Entry(*self._key, body) for body in bodies]
                     continue
                 last = stored
             except LogUnavailableError as error:
+                is_unsure = True  # they may be there
                 found = await self._ask_until(deadline, bodies)
                 if found is None and time.monotonic() >= deadline:
                     raise self._unknown(error, bodies) from None

@@ -63,6 +63,7 @@ async def _run(config: "Config") -> None:
     from tamis.errors import TamisError
     from tamis.pubsub.service.config import read_config
     from tamis.pubsub.service.logs import JsonFormatter
+    from tamis.pubsub.service.memory import keep_frozen
     from tamis.pubsub.service.server import RouterServer
 
     handler = logging.StreamHandler()
@@ -83,4 +84,8 @@ async def _run(config: "Config") -> None:
     if files:
         tasks: set[asyncio.Task[None]] = set()
         loop.add_signal_handler(signal.SIGHUP, lambda: tasks.add(asyncio.ensure_future(reload())))
-    await server.run()
+    freezing = asyncio.create_task(keep_frozen(server.ready))
+    try:
+        await server.run()
+    finally:
+        freezing.cancel()

@@ -8,7 +8,8 @@
 An `append` is an atomic batch of the server (2.12 or later), and a fence is its expected last sequence of a
 subject. The duplicate window of the server is not used. Reading is direct, without consumers: nothing is
 left behind on the server, and any number of readers cost nothing while they are silent. Replicas may lag
-behind, which `read` is allowed to; `last` and `end` are asked of the leader.
+behind, which `read` is allowed to; `last` and `end` are asked of the leader. A client that may not ask the
+leader can be allowed to ask for the last message of its own subjects: permissions of NATS tell these apart.
 """
 
 import asyncio
@@ -56,7 +57,8 @@ NEAR = 4
 FEW = 4
 """So few keys are asked of the leader at once."""
 STALE_SECONDS = 5.0
-"""For so long it is not believed that a stream has become shorter."""
+"""For so long it is not believed that a stream has become shorter, or has lost what it acknowledged."""
+MOST_ACKNOWLEDGED = 1_000
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
@@ -85,6 +87,10 @@ class NatsLog:
         """How much of a subject comes before its topic."""
         self._waiting: dict[str, set[asyncio.Event]] = {stream: set() for stream in STREAMS}
         """Who waits for a stream to grow: each has an event of its own, which nobody else clears."""
+        self._acknowledged: dict[str, int] = {}
+        """The last number of subjects that were written here with a fence, of some of them."""
+        self._forbidden: dict[str, asyncio.Future[Any]] = {}
+        """Done when the server has said that we may not publish to a subject (in lower case)."""
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -115,9 +121,12 @@ class NatsLog:
 
         async def on_reconnect() -> None:
             if log is not None:
+                log._forbidden.clear()  # permissions may have changed
                 log.generation += 1
 
         async def on_error(error: Exception) -> None:
+            if log is not None:
+                log._note_refusal(str(error))
             logger.warning("trouble with NATS", extra={"error": str(error) or type(error).__name__})
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
@@ -189,6 +198,10 @@ class NatsLog:
             raise _explained(error, self._stream(stream))
         await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
         self._highest[stream] = max(self._highest[stream], int(answer["seq"]))
+        if stream == EVENTS and fences:
+            if len(self._acknowledged) >= MOST_ACKNOWLEDGED:
+                self._acknowledged.clear()
+            self._acknowledged[subject] = int(answer["seq"])
         return int(answer["seq"])
 
     async def read(
@@ -246,10 +259,33 @@ class NatsLog:
         else:
             for start in range(0, len(subjects), MOST_IN_FLIGHT):
                 unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
-        for answer in await self._leader(stream, [{"last_by_subj": subject} for subject in unsure]):
-            record = self._stored(stream, answer)
-            found[record.topic, record.detail] = record
-        return found
+        try:
+            answers = await self._leader(stream, [{"last_by_subj": subject} for subject in unsure])
+        except _ForbiddenError:
+            records = [await self._last_by_replica(stream, subject) for subject in unsure]
+        else:
+            records = [self._stored(stream, answer) for answer in answers]
+        return found | {(record.topic, record.detail): record for record in records if record is not None}
+
+    async def _last_by_replica(self, stream: str, subject: str) -> Record | None:
+        """The last message of a subject, asked for in a way that can be allowed for some subjects only.
+
+        Any replica answers. One that does not know what was acknowledged lags behind, for a while.
+        """
+        deadline = time.monotonic() + STALE_SECONDS
+        while True:
+            answers = await self._direct(stream, [{}], are_batches=False, subject=subject)
+            record = answers.records[0] if answers.records else None
+            is_behind = (0 if record is None else record.seq) < self._acknowledged.get(subject, 0)
+            if not is_behind or time.monotonic() >= deadline:
+                return record
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _note_refusal(self, error: str) -> None:
+        """What the server says that we may not do: nobody needs to wait for an answer."""
+        quoted = error.lower().partition('publish to "')[2].partition('"')[0]
+        if (refused := self._forbidden.get(quoted)) is not None and not refused.done():
+            refused.set_result(None)
 
     async def _last_of(
         self, stream: str, subjects: list[str], end: int, found: dict[Key, Record]
@@ -430,18 +466,21 @@ class NatsLog:
         except (Error, OSError) as error:
             raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
-    async def _direct(self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool) -> Answers:
-        """What answers direct requests: one message each, or a batch."""
+    async def _direct(
+        self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool, subject: str = ""
+    ) -> Answers:
+        """What answers direct requests: one message each, or a batch; or the last message of a subject."""
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
         answers = Answers(len(requests), are_batches, self._prefixes[stream])
         if not requests:
             return answers
         reply = self._inbox.expect(answers)
+        where = f"$JS.API.DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")
         try:
             for request in requests:
-                content = json.dumps(request).encode()
-                await self._client.publish(f"$JS.API.DIRECT.GET.{self._stream(stream)}", content, reply=reply)
+                content = json.dumps(request).encode() if request else b""
+                await self._client.publish(where, content, reply=reply)
             await answers.complete()
         except (Error, OSError, TimeoutError) as error:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
@@ -456,14 +495,24 @@ class NatsLog:
     async def _leader(self, stream: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """What the leader has stored; what it has not is left out."""
         answers: list[dict[str, Any]] = []
+        name = f"STREAM.MSG.GET.{self._stream(stream)}"
+        refused = self._forbidden.setdefault(
+            f"$js.api.{name}".lower(), asyncio.get_running_loop().create_future()
+        )
 
         async def get(request: dict[str, Any]) -> None:
+            if refused.done():
+                raise _ForbiddenError(f"the server does not allow {name}")
+            asking: asyncio.Future[Any] = asyncio.ensure_future(self._api(name, request))
             try:
-                answers.append(
-                    (await self._api(f"STREAM.MSG.GET.{self._stream(stream)}", request))["message"]
-                )
+                await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
+                if not asking.done():
+                    raise _ForbiddenError(f"the server does not allow {name}")
+                answers.append(asking.result()["message"])
             except _NoMessageError:
                 return
+            finally:
+                asking.cancel()
 
         for start in range(0, len(requests), MOST_IN_FLIGHT):
             await asyncio.gather(*(get(request) for request in requests[start : start + MOST_IN_FLIGHT]))
@@ -557,6 +606,10 @@ class _MissingError(StreamLostError):
 
 class _InUseError(LogError):
     """There is such a stream already."""
+
+
+class _ForbiddenError(LogUnavailableError):
+    """The permissions of this user do not allow it."""
 
 
 class _NoMessageError(LogError):

@@ -325,6 +325,12 @@ def _append(
             [(entry.topic, entry.detail, now, entry.body) for entry in entries],
         )
         last = _end(database, stream)
+        if stream == STATE:
+            kept = {entry.key: number for number, entry in enumerate(entries, last - len(entries) + 1)}
+            if len(kept) < len(entries):  # only the last of a key stays, also of one append
+                every = range(last - len(entries) + 1, last + 1)
+                gone = [(number,) for number in set(every).difference(kept.values())]
+                database.executemany(f"DELETE FROM {stream} WHERE seq = ?", gone)
         if now != before:
             database.execute("UPDATE about SET value = ? WHERE name = 'time'", (now,))
         database.execute("COMMIT")

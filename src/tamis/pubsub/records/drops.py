@@ -1,4 +1,9 @@
-"""What was dropped, so that whoever did not get it learns why."""
+"""What was dropped, so that whoever did not get it learns why.
+
+Of a neighbour's queue there are two records. What the sites behind it are told is one of its own: routers of
+the release before do not know it and leave it alone, and would lose what they do not know of a record that
+they write again. The numbers of gaps must survive: a gap whose number was used before counts as a repeat.
+"""
 
 from collections import Counter
 from collections.abc import Container, Mapping
@@ -23,7 +28,7 @@ class Drop:
     """
 
     reason: str
-    """`bytes`, `age`; or `link`, `rollback`: what said that events were missing stays what it was."""
+    """`bytes` or `age`. Of a delivery that was itself a gap: the reason of that gap, `link` or `rollback`."""
     lane: str
     first: int
     last: int
@@ -162,14 +167,17 @@ class Drops:
         return "lost", min(later) - 1 if later else MOST_NUMBER
 
     def body(self) -> bytes:
-        """The record."""
+        """The record, without what sites behind a neighbour are told."""
         recent = [[drop.reason, drop.lane, drop.first, drop.last] for drop in self.recent]
-        behind = {**self.behind.fields(), "rollbacks": self.rollbacks.fields(), "stood": self.stood}
-        return write({"totals": self.totals, "recent": recent, "next": self.next}, behind)
+        return write({"totals": self.totals, "recent": recent, "next": self.next})
+
+    def behind_body(self) -> bytes:
+        """The record of what sites behind a neighbour are told."""
+        return write({}, {**self.behind.fields(), "rollbacks": self.rollbacks.fields(), "stood": self.stood})
 
     @classmethod
     def read(cls, body: bytes) -> "Drops":
-        """Read a record."""
+        """Read a record, without what sites behind a neighbour are told."""
         fields = Fields(body, "list of what was dropped")
 
         def good(value: Any) -> bool:
@@ -182,15 +190,18 @@ class Drops:
             )
 
         recent = tuple(Drop(*row) for row in fields.take("recent", good, []))
-        counts = {name: fields.counts(name) for name in ("totals", "next")}
+        return cls(fields.counts("totals"), recent, fields.counts("next"))
+
+    def and_read_behind(self, body: bytes) -> "Drops":
+        """These, with the record of what sites behind a neighbour are told."""
+        fields = Fields(body, "list of what sites are told")
         stood = tuple((lane, number, more) for lane, number, more in fields.take("stood", _are_stood, []))
         rollbacks = fields.part("rollbacks")
-        return cls(
-            recent=recent,
+        return replace(
+            self,
             stood=stood,
             behind=_behind(fields),
             rollbacks=Behind() if rollbacks is None else _behind(rollbacks),
-            **counts,
         )
 
 
@@ -210,13 +221,17 @@ def _are_stood(value: Any) -> bool:
     )
 
 
-def read_drops(record: Record | None) -> Drops:
+def read_drops(record: Record | None, behind: Record | None = None) -> Drops:
     """What was dropped; nothing, if there is no record or it cannot be read.
 
     >>> read_drops(None).totals
     {}
     """
     try:
-        return Drops.read(record.body) if record is not None and record.body else Drops()
+        drops = Drops.read(record.body) if record is not None and record.body else Drops()
     except RecordError:
-        return Drops()
+        drops = Drops()
+    try:
+        return drops if behind is None or not behind.body else drops.and_read_behind(behind.body)
+    except RecordError:
+        return drops

@@ -251,7 +251,7 @@ def _sites(
     if table.sites:
         # Relations between expressions are about points: an event with sets of values goes everywhere.
         for row, event in enumerate(events):
-            if b'"$' in event:
+            if b"$" in event and b'"$' in event:  # one byte is found fifteen times as fast as two
                 wanting[row] = list(table.sites)
         if everywhere is not None:
             always, also = everywhere(site, events)

@@ -1,16 +1,16 @@
-"""Keeping a site's log small: what is too old, too much or not needed any more goes, and it is written down.
+"""Keeping a site's log small: records that are too old, too many or not needed any more are removed.
 
 One router does this at a time, the one that has partition 0. Nothing depends on that: doing it twice is
 harmless. "Now" is the log's own clock, as the latest record shows it.
 
-- Of each queue: what waits longer than `keep_seconds`; what is beyond `most_bytes`, the lowest priority first
-  and of it the oldest; what was read more than `replay_seconds` ago.
+- Of each queue: deliveries that wait longer than `keep_seconds`; those beyond `most_bytes`, the lowest
+  priority first and of it the oldest; those that were read more than `replay_seconds` ago.
 - Subscribers that nobody has been for `idle_seconds`, with their subscriptions.
 - Events that every partition's router has passed and no queue refers to.
 - Copies for projections, old dead letters, signs of removal after a day.
 
-What is dropped unread is first written down under `drop`, so that its subscriber learns why there is a gap.
-Of what is dropped on its way over a neighbour to sites behind it, these sites are told.
+A delivery that is dropped unread is first written down under `drop`, so that its subscriber learns why there
+is a gap. If it was on its way over a neighbour to sites behind it, these sites are told.
 """
 
 import logging
@@ -50,10 +50,12 @@ logger = logging.getLogger("tamis.router")
 
 MICROS = 1_000_000
 LEAST_EVENT_SECONDS = 60
-"""A publisher whose answer was lost asks for its event: longer than it does that, events are kept."""
+"""Events are kept at least for so long: a publisher whose answer was lost asks whether its event is there."""
 DEAD_LETTER_SECONDS = 30 * 86_400
 MOST_DEAD_LETTERS = 10_000
-"""Who publishes rubbish must not fill the log with letters about it."""
+"""A client that publishes rubbish must not fill the log with letters about it."""
+FORGET_SECONDS = 3_600
+"""A subscriber is not forgotten again before: it reads all subscriptions, and a client chooses its limits."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 
@@ -72,7 +74,7 @@ class Item:
     sites: dict[str, int]
     """Of a neighbour's queue: how many events are on their way to each site."""
     gaps: dict[int, int]
-    """Deliveries that are no events but say that some are missing: how many, for whose queue it is."""
+    """Places of deliveries that are gaps, and how many events each stands for at the owner of the queue."""
     rollbacks: dict[int, list[str]]
     """Those of them that say that a log was rolled back: the sites that they are on their way to."""
 
@@ -110,6 +112,8 @@ class Retention:
         self.queues: dict[str, Queue] = {}
         self._dead: deque[int] = deque()
         """The numbers of dead letters."""
+        self._forgotten: dict[str, int] = {}
+        """When subscribers were forgotten, within the last hour."""
         self._after = 0
         self._tombstones_at = 0
 
@@ -118,7 +122,7 @@ class Retention:
         try:
             await self._tidy()
         except BaseException:
-            self._generation = 0  # what was taken out of the lists may not be written down: read them again
+            self._generation = 0  # the lists may lack records that were not written down: read them again
             raise
 
     async def _tidy(self) -> None:
@@ -126,9 +130,9 @@ class Retention:
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
-        for name in [name for name in self._table.others.of(keys.DROP) if name.startswith(SITE)]:
-            drops = read_drops(self._table.others.get((keys.DROP, name)))
-            if drops.behind.is_open or drops.rollbacks.is_open:
+        for name, record in list(self._table.others.of(keys.BEHIND).items()):
+            drops = read_drops(None, record)
+            if name.startswith(SITE) and (drops.behind.is_open or drops.rollbacks.is_open):
                 await self._tell_sites_behind(name)
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
@@ -231,9 +235,9 @@ class Retention:
     ) -> None:
         emptied = {lane: number for lane, number in trimmed.items() if not queue.lanes[lane]}
         while dropped or emptied:
-            key = (keys.DROP, name)
-            record = (await self._log.last(STATE, [key])).get(key)
-            drops = read_drops(record)
+            drop, told = (keys.DROP, name), (keys.BEHIND, name)
+            found = await self._log.last(STATE, [drop, told])
+            drops = read_drops(found.get(drop), found.get(told))
             behind: Counter[str] = Counter()
             rollbacks: Counter[str] = Counter()
             for reason, lane, item in dropped:
@@ -250,9 +254,12 @@ class Retention:
                 behind=drops.behind.and_untold(behind),
                 rollbacks=drops.rollbacks.and_untold(rollbacks),
             )
+            entries = [Entry(*drop, drops.body())]
+            if name.startswith(SITE):
+                entries.append(Entry(*told, drops.behind_body()))
+            fences = {entry.key: found[entry.key].seq if entry.key in found else 0 for entry in entries}
             try:
-                fence = {key: record.seq if record is not None else 0}
-                await self._log.append(STATE, [Entry(*key, drops.body())], fence)
+                await self._log.append(STATE, entries, fences)
                 break
             except FencedError:
                 continue  # another router keeps house, too: add to what it has written
@@ -271,9 +278,9 @@ class Retention:
         The neighbour itself finds it in its queue. Like an event, a gap is taken once, by its number. What is
         being told is written down first: should this router die, the same gap is sent again.
         """
-        key = (keys.DROP, name)
+        key = (keys.BEHIND, name)
         record = (await self._log.last(STATE, [key])).get(key)
-        drops = read_drops(record)
+        drops = read_drops(None, record)
         if record is None or not (drops.behind.is_open or drops.rollbacks.is_open):
             return
         neighbour, seq = name_of(name).removeprefix("@"), record.seq
@@ -281,7 +288,7 @@ class Retention:
         try:
             begun = replace(drops, behind=drops.behind.begun(ours), rollbacks=drops.rollbacks.begun(ours))
             if begun != drops:
-                seq = await self._log.append(STATE, [Entry(*key, begun.body())], {key: seq})
+                seq = await self._log.append(STATE, [Entry(*key, begun.behind_body())], {key: seq})
             gaps = self._gaps(neighbour, begun)
             if not gaps:
                 return
@@ -292,7 +299,7 @@ class Retention:
             sites = sorted({*begun.behind.telling, *begun.rollbacks.telling})
             logger.error("dropped for sites behind", extra={"site": neighbour, "sites": sites})
             done = replace(begun, behind=begun.behind.done(), rollbacks=begun.rollbacks.done())
-            await self._log.append(STATE, [Entry(*key, done.body())], {key: seq})
+            await self._log.append(STATE, [Entry(*key, done.behind_body())], {key: seq})
         except FencedError:
             return  # another router keeps house, too, and tells them
 
@@ -322,14 +329,23 @@ class Retention:
         record = self._table.others.get((keys.READ, name))
         if record is None or record.time >= now - limits.idle_seconds * MICROS:
             return
-        key = (keys.DROP, name)
-        drops = read_drops((await self._log.last(STATE, [key])).get(key))
+        recently = now - FORGET_SECONDS * MICROS
+        self._forgotten = {each: at for each, at in self._forgotten.items() if at > recently}
+        if name in self._forgotten:
+            return
+        self._forgotten[name] = now
+        drop, behind = (keys.DROP, name), (keys.BEHIND, name)
+        found = await self._log.last(STATE, [drop, behind])
+        drops = read_drops(found.get(drop), found.get(behind))
         totals = {**drops.totals, "forgotten": drops.totals.get("forgotten", 0) + 1}
         await remove_subscriber(self._log, name_of(name))
         left = Drops(
             totals, behind=Behind(told=drops.behind.told), rollbacks=Behind(told=drops.rollbacks.told)
         )
-        await self._log.append(STATE, [Entry(*key, left.body())])
+        entries = [Entry(*drop, left.body())]
+        if behind in found:
+            entries.append(Entry(*behind, left.behind_body()))
+        await self._log.append(STATE, entries)
         self.queues.pop(name, None)
         self._counters.forgotten += 1
         logger.warning("subscriber forgotten", extra={"subscriber": name})
@@ -417,7 +433,7 @@ def _numbered(behind: Behind, count: int | None = None) -> tuple[Target, ...]:
 def _meaning(
     delivery: Delivery, site: str | None
 ) -> tuple[dict[str, int], dict[int, int], dict[int, list[str]]]:
-    """How many events are on their way to each site, and what those that are gaps stand for here.
+    """How many events are on their way to each site; and for how many events each gap stands here.
 
     A gap that is on its way to others only says nothing new to the site whose queue it is in.
     """
@@ -439,7 +455,7 @@ def _meaning(
 
 
 def _with_item(drops: Drops, reason: str, lane: str, item: Item, site: str | None) -> Drops:
-    """What was dropped, with one record more, of a subscriber's or a site's queue: gaps stay gaps."""
+    """Add a record of a subscriber's or a site's queue to the drops: gaps stay gaps."""
     before, start = drops, item.first
     for place in sorted(item.gaps):
         if place in item.rollbacks and (site is None or site in item.rollbacks[place]):

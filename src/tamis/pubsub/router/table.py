@@ -38,6 +38,7 @@ from tamis.pubsub.records import (
     plain_subscription,
 )
 from tamis.pubsub.router.latest import Latest
+from tamis.pubsub.router.quotas import Quotas, Refused, client_of
 from tamis.pubsub.sites.interest import InterestEntry
 
 logger = logging.getLogger("tamis.router")
@@ -49,7 +50,8 @@ LOOKS = 3
 """So often the last record must be missing before it counts as removed."""
 MARKS = 32
 RECENT_EVENTS = 512
-SNAPSHOT_VERSION = 1
+MOST_REFUSED = 10_000
+SNAPSHOT_VERSION = 2
 SNAPSHOT_SECONDS = 43_200
 """An older snapshot is not used: signs of removal are kept for a day."""
 
@@ -136,9 +138,8 @@ class Table:
         """All other records, the last of each key; those that are gone are left out."""
         self.expiries: list[int] = []
         self.refused: dict[str, str] = {}
-        """Subscriptions that a grant does not allow, with the reason."""
-        self._owned: dict[str, set[str]] = {}
-        """Of clients that may have so many: the subscriptions that count."""
+        """Some of the subscriptions that name what a grant does not allow, with the reason."""
+        self.quotas = Quotas()
         self.sites: set[str] = set()
         """The sites that have told anything of themselves."""
         self._waiting: dict[str, Record] = {}
@@ -199,6 +200,11 @@ class Table:
                 looks += 1
                 if now == end and looks >= LOOKS and end not in await self._log.fetch(STATE, [end]):
                     await self._pass_over_what_was_removed(end)
+            self._add_waiting()
+            while self.quotas.forgotten():
+                if not await self._remember_refused():
+                    return await self._catch_up()
+                self._admit_refused()
         finally:
             self._add_waiting()  # whatever was read is in the index when this returns
             self._is_first_reading = self._is_first_reading and self.position < end
@@ -208,6 +214,36 @@ class Table:
             self._clear()
             return await self._catch_up()
         return self.position > before
+
+    async def _remember_refused(self) -> bool:
+        """Read again what clients with room wrote beyond their number; False if the log has changed.
+
+        What the grant does not allow otherwise is left out, so that every reading finds as much as fits.
+        """
+        forgotten = self.quotas.forgotten()
+        found = {name: Refused() for name in forgotten}
+        after, end, looks = min(forgotten.values()) - 1, 0, 0
+        while after < self.position:
+            records = await self._log.read(STATE, after=after, most=READ_AT_ONCE)
+            for record in records:
+                name = client_of(record.detail) if record.topic == keys.SUBSCRIPTION else ""
+                if name not in found or not forgotten[name] <= record.seq <= self.position:
+                    continue
+                is_open = record.body and found[name].more_from is None
+                if is_open and keys.is_key(*record[1:3]) and self._prepare(record.detail, record) is not None:
+                    found[name].add(record)
+            if records:
+                after = records[-1].seq
+                continue
+            await asyncio.sleep(LAG_SECONDS)  # as in _catch_up
+            before, end = end, await self._log.end(STATE)
+            if end < self.position or self._generation != self._log.generation:
+                return False
+            looks = looks + 1 if end == before else 0
+            if looks >= LOOKS and end not in await self._log.fetch(STATE, [end]):
+                break
+        self.quotas.remember(found)
+        return True
 
     async def _pass_over_what_was_removed(self, end: int) -> None:
         """The last record always stays, unless somebody else removes it: then nothing will come."""
@@ -287,14 +323,23 @@ class Table:
             self._marks[record.seq] = mark(record)
         while len(self._marks) > MARKS:
             del self._marks[next(iter(self._marks))]
-        if is_regranted and (len(self.index) or self.refused):
+        if is_regranted and (len(self.index) or self.refused or self.quotas.refuses_any):
             self._is_first_reading = False
-            self._owned.clear()
+            self._waiting.clear()
+            self.quotas.restart()
             self.position = 0  # what a grant allows is decided for every subscription again
 
     def _add_waiting(self) -> None:
         waiting, self._waiting = self._waiting, {}
+        if self.quotas.limits:  # one that was written again has its old place among those that were read
+            waiting = dict(sorted(waiting.items(), key=lambda item: item[1].seq))
         self._add(waiting)
+        self._admit_refused()
+
+    def _admit_refused(self) -> None:
+        """Those that a number has refused, where there is room now."""
+        while records := self.quotas.take_next():
+            self._add({record.detail: record for record in records}, are_next=True)
 
     def _queue(self, record: Record) -> None:
         self.queues.pop(record.detail, None)
@@ -318,9 +363,12 @@ class Table:
                 self._complain(record, error)
                 grant = Grant(filter="FALSE")  # who may have what is not known gets nothing
             self.grants[record.detail] = grant
+        now = self.grants.get(record.detail)
+        self.quotas.limit(record.detail, None if now is None else now.subscriptions)
         return before != self.grants.get(record.detail)
 
-    def _add(self, added: dict[str, Record]) -> None:
+    def _add(self, added: dict[str, Record], are_next: bool = False) -> None:
+        """Put subscriptions into the index. `are_next`: it is their turn, as others have made room."""
         ids: list[str] = []
         texts: list[str] = []
         owners: list[str] = []
@@ -340,9 +388,13 @@ class Table:
                     continue
             if is_first:
                 self._remove(id)
-            prepared = self._prepare(id, record)
-            if prepared is None or not self._is_within_quota(id):
+            if not are_next and not self.quotas.has_room(id):
+                self.quotas.refuse(record)
                 continue
+            prepared = self._prepare(id, record)
+            if prepared is None:
+                continue
+            self.quotas.count(id)
             text, owner, expires = prepared
             if expires is not None:
                 expiring[len(ids)] = expires
@@ -392,23 +444,9 @@ class Table:
             self._complain(record, error)
             expression, owner = None, Owner(name, wanted.priority, is_unsure=True)
         text = self._allowed(name, expression)
-        if text is None:
+        if text is None and len(self.refused) < MOST_REFUSED:
             self.refused[id] = f"it names attributes that {name} may not see"
-            return None
-        return text, owner, wanted.expires
-
-    def _is_within_quota(self, id: str) -> bool:
-        """Count a subscription, unless its client has as many as it may have: not every client counts."""
-        name = id.partition(".")[0]
-        grant = self.grants.get(name)
-        if grant is None or grant.subscriptions is None:
-            return True
-        owned = self._owned.setdefault(name, set())
-        if len(owned) >= grant.subscriptions:
-            self.refused[id] = f"{name} may have {grant.subscriptions:,} subscriptions"
-            return False
-        owned.add(id)
-        return True
+        return None if text is None else (text, owner, wanted.expires)
 
     def _allowed(self, name: str, expression: Expression | None) -> str | None:
         """What is matched for a client: what it wants (None: everything) within what it is granted."""
@@ -426,8 +464,7 @@ class Table:
 
     def _remove(self, id: str) -> None:
         self.refused.pop(id, None)
-        if self._owned:
-            self._owned.get(id.partition(".")[0], set()).discard(id)
+        self.quotas.release(id)
         if id in self.index:
             expires = self.index[id].expires if self.expires_any else None
             if expires is not None:
@@ -450,8 +487,9 @@ class Table:
 
     def save(self) -> bool:
         """Write a snapshot, if there is a place for it and anything is new; returns whether it did."""
-        if self._snapshot is None or self.position == self._saved:
+        if self._snapshot is None or self.position == self._saved or self._was_recreated:
             return False
+        self._add_waiting()  # somebody may be reading just now: what was read is in the snapshot
         about = {
             "version": SNAPSHOT_VERSION,
             "tamis": tamis.__version__,
@@ -464,7 +502,7 @@ class Table:
             "others": [[*key, r.seq, r.time, r.body.decode("latin-1")] for key, r in self.others.items()],
             "expiries": self.expiries,
             "refused": self.refused,
-            "owned": {name: sorted(ids) for name, ids in self._owned.items()},
+            "quotas": self.quotas.to_json(),
         }
         self._snapshot.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._snapshot.with_suffix(".new")
@@ -504,7 +542,8 @@ class Table:
             self.sites = {name_of(detail) for detail in self.others.of(keys.LINKS)}
             self.expiries = about["expiries"]
             self.refused = about["refused"]
-            self._owned = {name: set(ids) for name, ids in about["owned"].items()}
+            limits = [(name, grant.subscriptions) for name, grant in self.grants.items()]
+            self.quotas = Quotas.from_json(limits, about["quotas"])
             self.position = self._saved = about["position"]
             self._is_first_reading = False
         except (OSError, ValueError, KeyError, TypeError, AttributeError, TamisError) as error:

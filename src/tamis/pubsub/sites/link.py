@@ -52,10 +52,17 @@ MOST_EVENTS = 490
 MOST_HEADERS = 1_000
 SIGN_SECONDS = 1.0
 GOSSIP_SECONDS = 0.2
-"""While events come, it is asked so seldom what is new about sites: it takes a request for each topic."""
+"""While events come, the link asks for news about sites at most this often: a request for each topic."""
 TRIM_EVERY = 50
+TRIM_BYTES = 8 << 20
+"""Old records of positions and seen numbers are removed after so many appends, or bytes of them."""
+MOST_PARTITIONS = 1_000
+MOST_REMEMBERED = 1_000
+"""Origins whose seen numbers are in memory."""
+MOST_ORIGINS = 10_000
+"""So many new origins a link takes events of; an origin is a partition of a site in one life of its log."""
 GOSSIP = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
-"""What is copied, in the order in which it is written: what is vouched for comes before who vouches."""
+"""The topics that are copied, in the order of writing: a record comes before those that vouch for it."""
 REROUTE_LANE = "x.0"
 """Where events go that could not go their first way."""
 OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
@@ -77,7 +84,7 @@ class LinkCursor:
     mark: str = ""
     """A digest of the last record that was taken: another one there means that the log was rolled back."""
     time: int = 0
-    """When that record was stored: what is older in a log that was rolled back was taken."""
+    """When that record was stored. In a log that was rolled back, older records were taken."""
     expected: dict[str, int] = field(default_factory=dict)
     """The next number of each lane of the queue: a higher one says that events were dropped there."""
 
@@ -119,7 +126,7 @@ class LinkCursor:
 
 
 class Missing(NamedTuple):
-    """What was dropped before it was taken."""
+    """How much was dropped before this site took it."""
 
     events: int = 0
     rollbacks: int = 0
@@ -177,7 +184,10 @@ class Link:
         """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
-        self._appends = 0
+        self._new_origins, self._life = 0, ""
+        self._written: dict[Key, int] = {}
+        """The last records of keys that were written since old ones were removed."""
+        self._appends = self._untrimmed = 0
 
     async def step(self) -> int:
         """Take what there is; returns how many events. A neighbour that is away raises `LogError`."""
@@ -255,7 +265,7 @@ class Link:
     async def _gossip(self, there: Log) -> None:
         me = token(self._here)
         news: dict[str, list[Record]] = {}
-        # Links first: what they say of interest is there when the interest is read after them.
+        # Links first: the interest that they refer to is there when it is read after them.
         for topic in (keys.LINKS, keys.HEARD, keys.INTEREST, keys.ADVERTISED, keys.APPLIED):
             news[topic] = await self._news(there, topic)
         if not any(news.values()):
@@ -307,7 +317,6 @@ class Link:
             except RecordError as error:
                 logger.error("unreadable delivery", extra={"seq": record.seq, "error": str(error)})
                 delivery = Delivery(0, ())
-            events = await there.fetch(EVENTS, delivery.events)
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
             start = cursor.part
@@ -315,11 +324,15 @@ class Link:
                 self._cursor, self._is_older = None, True
                 return taken  # begin with what is new in it
             missing = _NOTHING if start else await self._missing(there, cursor, record.detail, delivery.first)
-            gone = sum(1 for number in delivery.events[start:] if number not in events)
-            missing = missing._replace(events=missing.events + gone)
             expected = {**cursor.expected, record.detail: delivery.first + len(delivery.events)}
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
+                # Not all at once: a neighbour may list more than this machine's memory holds.
+                events = await there.fetch(EVENTS, delivery.events[start:stop])
+                if there.generation != self._generation:
+                    return taken
+                gone = sum(1 for number in delivery.events[start:stop] if number not in events)
+                missing = missing._replace(events=missing.events + gone)
                 is_last = stop == len(delivery.events)
                 cursor = (
                     LinkCursor(record.seq, 0, life, mark(record), record.time, expected)
@@ -340,12 +353,13 @@ class Link:
         return taken
 
     async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
-        """What is missing before a delivery: what was dropped may have stood for many events."""
+        """How much is missing before a delivery: a dropped gap may have stood for many events."""
         numbers = cursor.missing(lane, first)
         if not numbers:
             return _NOTHING
-        key = (keys.DROP, f"=40{token(self._here)}")
-        drops = read_drops((await there.last(STATE, [key])).get(key))
+        drop, behind = ((topic, f"=40{token(self._here)}") for topic in (keys.DROP, keys.BEHIND))
+        found = await there.last(STATE, [drop, behind])
+        drops = read_drops(found.get(drop), found.get(behind))
         events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
         return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
 
@@ -384,7 +398,7 @@ class Link:
         return replace(cursor, life=life), is_rolled_back
 
     async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
-        """Behind what a rolled-back queue still has of what was taken."""
+        """The position behind the records of a rolled-back queue that were taken before."""
         after, topic = 0, f"q-=40{token(self._here)}"
         while records := await there.read(QUEUES, topic=topic, after=after):
             for record in records:
@@ -402,11 +416,14 @@ class Link:
         *,
         is_rolled_back: bool = False,
     ) -> int:
-        counted = Counters(missing=missing.events)  # apart, until it is written: what is refused is repeated
+        self._life = life
+        counted = Counters(missing=missing.events)  # apart, until it is written: a refused append is repeated
         entries: list[Entry] = []
         touched: set[str] = set()
         arrived = [(None, b"") if record is None else self._header(record, life) for record, _ in pairs]
         headers = [header for header, _ in arrived]
+        if len(self._seen) > MOST_REMEMBERED:
+            self._forget_seen()
         await self._load_seen(
             header
             for header, (_, targets) in zip(headers, pairs, strict=True)
@@ -415,7 +432,7 @@ class Link:
         for (header, event), (record, targets) in zip(arrived, pairs, strict=True):
             if record is None:
                 continue
-            made = self._arrived(record.seq, header, event, targets, touched=touched, counted=counted)
+            made = self._arrived(header, event, targets, touched=touched, counted=counted)
             if made is not None:
                 entries.append(made)
         taken = len(entries)
@@ -426,32 +443,43 @@ class Link:
             entries.insert(0, self._told_missing(topic, missing.events, LINK))
         if is_rolled_back:
             entries += await self._told_rollback(life, touched)
-        for origin in sorted(touched):
-            entries.append(Entry(keys.SEEN, origin, write({"r": self._seen[origin].pairs})))
+        seen = [
+            Entry(keys.SEEN, origin, write({"r": self._seen[origin].pairs})) for origin in sorted(touched)
+        ]
+        entries += seen
         link = (keys.LINK, token(self.neighbour))
         entries.append(Entry(*link, cursor.body()))
         fences = {key: self._fences[key] for key in [link, *((keys.SEEN, origin) for origin in touched)]}
         try:
             last = await self._log.append(EVENTS, entries, fences)
         except BaseException:
-            # Another router has gone on here, or nobody knows: what is remembered counts no longer.
+            # Another router has gone on here, or nobody knows: our memory is out of date.
             self._cursor = None
             raise
-        for place, entry in enumerate(reversed(entries)):
-            if entry.key in fences:
-                self._fences[entry.key] = last - place
+        if counted.dead:  # over too many links, or of no good origin
+            logger.error("events refused", extra={"site": self.neighbour, "events": counted.dead})
         self._cursor = cursor
         counted.forwarded = taken
         counted.rollbacks = int(is_rolled_back)
         self._counters.add(counted)
+        self._new_origins += sum(not self._fences[entry.key] for entry in seen)
+        for place, entry in enumerate(reversed(entries)):
+            if entry.key in fences:
+                self._fences[entry.key] = self._written[entry.key] = last - place
         self._appends += 1
-        if self._appends % TRIM_EVERY == 0:
-            for key in fences:
-                await self._log.trim(EVENTS, self._fences[key], *key)
+        self._untrimmed += sum(len(entry.body) for entry in seen)
+        if self._appends % TRIM_EVERY == 0 or self._untrimmed > TRIM_BYTES:
+            written, self._written, self._untrimmed = self._written, {}, 0
+            for key, number in written.items():
+                await self._log.trim(EVENTS, number, *key)
+        if closed := sum(self._seen[origin].closed for origin in touched):
+            logger.warning("too many holes", extra={"site": self.neighbour, "closed": closed})
+            for origin in touched:
+                self._seen[origin].closed = 0
         return taken
 
     def _told_missing(self, topic: str, count: int, reason: str) -> Entry:
-        """What was dropped at the neighbour before we took it, told to every subscriber here."""
+        """Tell every subscriber here that the neighbour dropped events before we took them."""
         logger.error(
             "dropped before it was taken", extra={"site": self.neighbour, "events": count, "reason": reason}
         )
@@ -459,7 +487,7 @@ class Link:
         return Entry(topic, self._detail, event_body(header.body(), b"{}"))
 
     async def _told_rollback(self, life: str, touched: set[str]) -> list[Entry]:
-        """What the neighbour has lost may have been for anyone, here or behind.
+        """The events that the neighbour has lost may have been for anyone, here or behind.
 
         All its neighbours tell that. It is known by the life that the log has begun, so a site takes it once.
         """
@@ -482,6 +510,11 @@ class Link:
         body = event_body(header.body(), b"{}")
         return [Entry(keys.partition_topic(0), self._detail, body)]
 
+    def _forget_seen(self) -> None:
+        """The log has it."""
+        self._seen.clear()
+        self._fences = {key: seq for key, seq in self._fences.items() if key[0] != keys.SEEN}
+
     async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
         """Read which events of these origins have come already, unless it is known."""
         wanted = {_origin(header) for header in headers}
@@ -494,7 +527,6 @@ class Link:
 
     def _arrived(
         self,
-        seq: int,
         header: EventHeader | None,
         event: bytes,
         targets: tuple[Target, ...],
@@ -504,13 +536,15 @@ class Link:
     ) -> Entry | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
         if header is None or header.hops == 0:
-            logger.error("an event went over too many links", extra={"site": self.neighbour, "seq": seq})
             counted.dead += 1
             return None
         left: list[Target] = []
         origin = _origin(header)
         for site, number in targets:
             if site == self._here:
+                if not self._may_be_of(header, origin):
+                    counted.dead += 1
+                    continue
                 if not self._seen[origin].add(number):
                     counted.repeated += 1
                     continue
@@ -526,6 +560,18 @@ class Link:
         topic = keys.partition_topic(keys.partition_of(header.publisher, self._partitions))
         # The event is one line already.
         return Entry(topic, self._detail, b"%s%s\n%s" % (start, end, event))
+
+    def _may_be_of(self, header: EventHeader, origin: str) -> bool:
+        """Whether an event for this site can have its origin: this site sends none to itself over others.
+
+        A neighbour can make up as many origins as it likes, and each is remembered for ever. Its own are few.
+        """
+        if header.origin == self._here:
+            return False
+        if self._fences[keys.SEEN, origin] or self._new_origins < MOST_ORIGINS:
+            return True
+        is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
+        return is_its_own and header.partition < MOST_PARTITIONS
 
     def _start(self, header: EventHeader) -> bytes:
         """How the header of an event begins that is stored here; the same for many."""

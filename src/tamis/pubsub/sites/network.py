@@ -3,6 +3,7 @@
 One router of a site does this at a time, the one that has partition 0. Doing it twice is harmless.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -38,6 +39,7 @@ from tamis.pubsub.sites.ways import topology_of
 
 logger = logging.getLogger("tamis.link")
 
+PATIENCE_SECONDS = 1.0
 READ_AT_ONCE = 1_000
 MOST_MOVED = 2_000
 """Events in one record that go another way, each with its target: NATS takes a megabyte."""
@@ -66,10 +68,12 @@ class Network:
         link_bytes: int = LINK_BYTES,
         link_keep_seconds: float = LINK_KEEP_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         """After `link_seconds` without a sign of a neighbour, events take other ways.
 
-        While this site is away, neighbours keep `link_bytes` for it, for `link_keep_seconds`.
+        While this site is away, neighbours keep `link_bytes` for it, for `link_keep_seconds`. For
+        `patience_seconds` the others wait for a link whose neighbour does not answer.
         """
         self._log = log
         self._here = settings.site
@@ -92,6 +96,9 @@ class Network:
             )
             for name, opening in neighbours.items()
         }
+        self._patience_seconds = patience_seconds
+        self._steps: dict[str, asyncio.Task[int]] = {}
+        """Links whose neighbours have not answered yet."""
         self._interest: Interest | None = None
         self._read = 0
         self._accounted: dict[str, int] = {}
@@ -112,21 +119,39 @@ class Network:
         await self._tell()
         taken = 0
         for link in self.links.values():
-            was_up = link.trouble is None
-            try:
-                taken += await link.step()
-            except (LogError, RecordError) as error:
-                if was_up:
-                    logger.warning("link down", extra={"site": link.neighbour, "error": str(error)})
-            else:
-                if not was_up:
-                    logger.info("link up", extra={"site": link.neighbour})
+            taken += await self._step(link)
         await self._table.catch_up()
         await self._reroute()
         return taken
 
+    async def _step(self, link: Link) -> int:
+        """Let a link take what there is. One that must wait for its neighbour goes on while others work."""
+        was_up = link.trouble is None
+        if (step := self._steps.get(link.neighbour)) is None:
+            step = self._steps[link.neighbour] = asyncio.create_task(link.step())
+            await asyncio.wait({step}, timeout=self._patience_seconds)
+        if not step.done():
+            if was_up:
+                link.trouble = "the neighbour does not answer"
+                logger.warning("link down", extra={"site": link.neighbour, "error": link.trouble})
+            return 0
+        del self._steps[link.neighbour]
+        try:
+            taken = await step
+        except (LogError, RecordError) as error:
+            if was_up:
+                logger.warning("link down", extra={"site": link.neighbour, "error": str(error)})
+            return 0
+        if not was_up:
+            logger.info("link up", extra={"site": link.neighbour})
+        return taken
+
     async def close(self) -> None:
         """Let go of all links."""
+        for step in self._steps.values():
+            step.cancel()
+        await asyncio.gather(*self._steps.values(), return_exceptions=True)
+        self._steps.clear()
         for link in self.links.values():
             await link.close()
 

@@ -1,7 +1,14 @@
-"""Sets of numbers that are mostly without holes, kept as ranges."""
+"""Sets of numbers that are mostly without holes, kept as ranges.
+
+A hole stays where an event was dropped on its way, or is late. A neighbour can make as many as it likes, so
+their number is bounded: beyond it the lowest hole is closed, and its numbers count as seen.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable
+
+MOST_RANGES = 1_000
+"""As JSON they take 36 KB at most."""
 
 
 class Ranges:
@@ -14,11 +21,13 @@ class Ranges:
     [(1, 5)]
     """
 
-    __slots__ = ("pairs",)
+    __slots__ = ("closed", "pairs")
 
     def __init__(self, pairs: Iterable[tuple[int, int]] = ()) -> None:
         """Take ranges, first and last number of each."""
         self.pairs: list[tuple[int, int]] = []
+        self.closed = 0
+        """How many numbers count as seen although they were not."""
         for first, last in sorted(pairs):
             if self.pairs and first <= self.pairs[-1][1] + 1:
                 self.pairs[-1] = (self.pairs[-1][0], max(last, self.pairs[-1][1]))
@@ -42,6 +51,10 @@ class Ranges:
             first = self.pairs.pop(place - 1)[0]
             place -= 1
         self.pairs.insert(place, (first, last))
+        while len(self.pairs) > MOST_RANGES:
+            (start, before), (after, end) = self.pairs[:2]
+            self.pairs[:2] = [(start, end)]
+            self.closed += after - before - 1
         return True
 
     def __len__(self) -> int:
