@@ -244,8 +244,13 @@ fn from_numpy(object: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> R
         return value_at_level(&plain, level, absent);
     }
     let name = class_name(object);
+    // pandas' null, which rows of its nullable columns hold.
+    if name == "NAType" {
+        return Ok(Value::Null);
+    }
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" };
     Err(Refused::with_hint(
-        format!("a {name} is no value"),
+        format!("{article} {name} is no value"),
         "values are bool, int, float, Decimal, str, datetime, date, lists of these, and None",
     ))
 }

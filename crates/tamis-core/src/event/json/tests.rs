@@ -121,6 +121,7 @@ fn faults_say_what_where_and_what_would_be_right() {
         ("{\"a\": 1", None, "the text ends where `,` or `}` should follow", None),
         ("{\"a\": é}", Some("a"), "expected a value, found 'é'", None),
         ("{\"a\": nule}", Some("a"), "expected a value, found 'n'", None),
+        ("{\"a\": NaN}", Some("a"), "expected a value, found 'N'", Some("JSON has no NaN")),
         ("{\"a\": \"x", Some("a"), "does not end", None),
         ("{\"a\": \"\t\"}", Some("a"), "control character 0x09", Some("escape")),
         ("{\"a\": \"\\x\"}", Some("a"), "unknown escape", None),
