@@ -1,7 +1,7 @@
 """Lists and records may lie inside one another up to one limit, whatever an event is read from.
 
-What could be wrong: a reader that counts from another level, that counts lists but not records, that looks at a
-container only when it holds something, or that recurses until the stack is full.
+What could be wrong: a reader that counts from another level, that counts lists but not records, that looks at
+a container only when it holds something, or that recurses until the stack is full.
 """
 
 import json
@@ -24,7 +24,7 @@ Shape = list[str]
 
 
 def nested(shape: Shape, inside: Any) -> Any:
-    """A value inside lists (`l`) and records (`r`), the first of them outermost; inside `None`, the last is empty."""
+    """A value inside lists (`l`) and records (`r`), the first of them outermost; around `None`, empty."""
     value = inside
     for at, container in enumerate(reversed(shape)):
         if at == 0 and inside is None:
@@ -126,6 +126,8 @@ def test_what_cannot_be_read_does_not_hide_it() -> None:
 
 @pytest.mark.spark
 def test_rows_of_spark(spark: Any) -> None:
+    import tamis.spark
+
     rules = spark.createDataFrame([(1, RULES[1])], "id long, expression string")
     for depth, refused in ((LIMIT, False), (LIMIT + 1, True)):
         column = "'x'"

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use super::segment::matcher::Scratch;
 use super::segment::{Segment, SegmentBuilder};
 use super::{Id, Subscription};
-use crate::event::arrow::{ArrowEvents, ByColumns, ColumnFinder, ColumnView, ElementColumns};
+use crate::event::arrow::{ArrowEvents, ByColumns, ColumnFinder, ColumnView, ElementColumns, FoundInRow};
 use crate::event::value::Kind;
 use crate::event::{Event, TermId, Terms, Value, ValueRef};
 use crate::expr::Expr;
@@ -395,11 +395,7 @@ impl InnerIndex {
 }
 
 impl ColumnFinder for InnerIndex {
-    fn find_in_columns(
-        &self,
-        events: &ArrowEvents<'_>,
-        found: &mut dyn FnMut(usize, &[(u32, bool)]),
-    ) -> bool {
+    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut FoundInRow<'_>) -> bool {
         let Some(array) = events.column(self.array) else { return true };
         match array.kind() {
             Some(Kind::Array) => {}

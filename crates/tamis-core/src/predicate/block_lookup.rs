@@ -16,7 +16,7 @@ use crate::event::{Event, TermId, ValueRef};
 /// Where a value lies in the tables of its attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundAt {
-    /// The attribute's entry in the catalog.
+    /// The attribute's entry in the catalog; of a Boolean, the term.
     entry: u32,
     state: State,
     /// Its entry among the points of its kind.
@@ -30,6 +30,18 @@ enum State {
     LookedUp(Kind),
     /// It has to be looked at when its event is matched; `point` is its place among the values.
     Whole,
+    /// A Boolean among very many terms.
+    Boolean(bool),
+}
+
+impl FoundAt {
+    /// The term and its truth, if it is a Boolean among very many.
+    fn boolean(&self) -> Option<(TermId, bool)> {
+        match self.state {
+            State::Boolean(truth) => Some((TermId(self.entry), truth)),
+            _ => None,
+        }
+    }
 }
 
 /// Anything that sets bits and fires keys of a catalog.
@@ -84,14 +96,22 @@ impl Fires for LookedUpEvent<'_> {
         catalog.fire_always(bits, fired);
         // Large, and most events of a block need none.
         let mut lookups: Option<Lookups> = None;
+        let booleans = catalog.booleans_of_many(fired);
         for places in self.places.chunks(FETCHED) {
             if catalog.has_many_terms() {
-                catalog.fetch_entries(places.iter().map(|place| place.entry));
+                let others = places.iter().filter(|place| place.boolean().is_none());
+                catalog.fetch_entries(others.map(|place| place.entry));
+                let found = places.iter().filter_map(FoundAt::boolean);
+                booleans.inspect(|booleans| found.for_each(|(term, truth)| booleans.fetch(term, truth)));
             }
             for place in places {
-                let entry = &catalog.terms[place.entry as usize];
                 match place.state {
+                    State::Boolean(truth) => {
+                        let term = TermId(place.entry);
+                        catalog.fire_boolean(term, truth, booleans, bits, fired, &mut lookups);
+                    }
                     State::Whole => {
+                        let entry = &catalog.terms[place.entry as usize];
                         let value = self.values[place.point as usize];
                         let lookups = lookups.get_or_insert_default();
                         catalog.fire_value(entry, value, bits, fired, lookups);
@@ -100,6 +120,7 @@ impl Fires for LookedUpEvent<'_> {
                         }
                     }
                     State::LookedUp(kind) => {
+                        let entry = &catalog.terms[place.entry as usize];
                         catalog.fire_present(entry, kind, bits, fired);
                         if place.point != NOWHERE {
                             catalog.fire_point(place.point, bits, fired);
@@ -282,6 +303,11 @@ impl<'v> LookedUpBlock<'v> {
         self.clear(events.len());
         for (at, event) in events.iter().enumerate() {
             for (attribute, value) in &event.values {
+                if let (ValueRef::Bool(truth), true) = (value, catalog.has_many_terms()) {
+                    let state = State::Boolean(*truth);
+                    self.push(at, FoundAt { entry: attribute.0, state, point: NOWHERE, rank: NOWHERE });
+                    continue;
+                }
                 match catalog.entry_of.get(attribute.0 as usize) {
                     Some(&number) if number != NO_ATTRIBUTE => self.push_whole(at, number, *value),
                     _ => {}

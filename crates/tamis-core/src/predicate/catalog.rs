@@ -165,7 +165,7 @@ impl Catalog {
 
     /// What Boolean terms satisfy, if there are very many terms and bits are told.
     #[inline]
-    fn booleans_of_many<F: Fired>(&self, _: &F) -> Option<&BooleanBits> {
+    pub(super) fn booleans_of_many<F: Fired>(&self, _: &F) -> Option<&BooleanBits> {
         if !self.has_many_terms() || F::TAKES_POINTS {
             return None;
         }
@@ -184,16 +184,30 @@ impl Catalog {
         for found in found.chunks(FETCHED) {
             booleans.inspect(|booleans| found.iter().for_each(|(term, truth)| booleans.fetch(*term, *truth)));
             for (term, truth) in found {
-                if booleans.is_some_and(|booleans| booleans.fire(*term, *truth, bits, fired)) {
-                    continue;
-                }
-                if let Some(entry) = self.entry(*term) {
-                    let lookups = lookups.get_or_insert_default();
-                    self.fire_value(entry, ValueRef::Bool(*truth), bits, fired, lookups);
-                    if lookups.are_full() {
-                        self.fire_lookups(lookups, bits, fired);
-                    }
-                }
+                self.fire_boolean(*term, *truth, booleans, bits, fired, lookups);
+            }
+        }
+    }
+
+    /// Fires one Boolean term: by the table of these, if there is one.
+    #[inline]
+    pub(super) fn fire_boolean(
+        &self,
+        term: TermId,
+        truth: bool,
+        booleans: Option<&BooleanBits>,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+        lookups: &mut Option<Lookups>,
+    ) {
+        if booleans.is_some_and(|booleans| booleans.fire(term, truth, bits, fired)) {
+            return;
+        }
+        if let Some(entry) = self.entry(term) {
+            let lookups = lookups.get_or_insert_default();
+            self.fire_value(entry, ValueRef::Bool(truth), bits, fired, lookups);
+            if lookups.are_full() {
+                self.fire_lookups(lookups, bits, fired);
             }
         }
     }

@@ -6,12 +6,14 @@ use super::ArrowEvents;
 use crate::event::{TermId, Terms};
 use crate::term::boolean::Finder;
 
+/// Takes a row, and the places and truths of the members that were found in it.
+pub type FoundInRow<'f> = dyn FnMut(usize, &[(u32, bool)]) + 'f;
+
 /// A [`Finder`] that looks at a batch column by column.
 pub trait ColumnFinder: Send + Sync {
     /// Finds the members of all rows of a batch without sets of values: calls `found` with each row that has any, rising, and
     /// with their places and truths, rising, each once. False if rows have to be looked at one by one; then nothing was found.
-    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut dyn FnMut(usize, &[(u32, bool)]))
-    -> bool;
+    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut FoundInRow<'_>) -> bool;
 }
 
 /// What [`Finder::by_columns`] returns: terms know nothing of batches.

@@ -40,7 +40,7 @@ use super::value::Kind;
 use super::{Event, Names, Record, Schema, TermId, Terms, Unreadable, Value, ValueRef};
 
 pub use arrays::ElementColumns;
-pub use booleans::{ByColumns, ColumnFinder, FoundBooleans};
+pub use booleans::{ByColumns, ColumnFinder, FoundBooleans, FoundInRow};
 pub use column::{ColumnView, See};
 
 /// Sets of columns of which names are remembered while rows become records.
