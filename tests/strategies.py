@@ -7,6 +7,7 @@ two terms, a quantifier, a place. What is `typed` other engines can be asked, so
 """
 
 import math
+import os
 import random
 import re
 from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from oracle import (
@@ -544,7 +545,10 @@ def _ends(declared: str) -> st.SearchStrategy[Any]:
 
 
 def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
-    """Distinct examples of a strategy, for judges that are asked many questions at once."""
+    """Distinct examples of a strategy, for judges that are asked many questions at once.
+
+    They are the same on every run, unless `TAMIS_TEST_SEED` asks for others.
+    """
     examples: dict[str, Any] = {}
 
     @settings(
@@ -559,6 +563,8 @@ def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     def keep(example: Any) -> None:
         examples.setdefault(repr(example), example)
 
+    other = os.environ.get("TAMIS_TEST_SEED")
+    keep = keep if other is None else seed(f"{other} {count}")(keep)
     keep()
     # Neighbours resemble each other, so choose from all over.
     return random.Random(count).sample(list(examples.values()), count)

@@ -236,7 +236,9 @@ def test_whatever_else_the_event_holds_is_no_error() -> None:
     assert index.match('{"$event": {"y": "z"}, "$weights": {"x": 1}}') == []
     assert index.match('{"y": "\\u0078"}') == ["x"]
     assert index.match('{"all_strings()": 5}') == []
-    assert index.match('{"a":' + "[" * 50_000 + '"x"' + "]" * 50_000 + "}") == ["x"]
+    assert index.match('{"a":' + "[" * 100 + '"x"' + "]" * 100 + "}") == ["x"]
+    with pytest.raises(tamis.EventError, match="deeper than"):
+        index.match('{"a":' + "[" * 50_000 + '"x"' + "]" * 50_000 + "}")
     with pytest.raises(tamis.EventError):
         index.match('{"y": "x", "z": 01}')
     endless: list[Any] = ["x"]

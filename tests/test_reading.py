@@ -277,6 +277,15 @@ UNREADABLE = {
 }
 
 
+def test_the_null_of_pandas_is_absent() -> None:
+    index = Index()
+    index.add("x", "x IS NULL")
+    rows = pd.DataFrame({"x": pd.array([None, 1], dtype="Int64")}).to_dict("records")
+    assert [index.match(row) for row in rows] == [["x"], []]
+    assert index.match({"x": [pd.NA, 1]}) == []
+    assert index.stats()["observed"]["type_mismatches"] == 0
+
+
 @pytest.mark.parametrize("value", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_it_makes_its_attribute_absent_and_is_counted(value: Any) -> None:
     index = Index()

@@ -3,6 +3,7 @@
 import itertools
 import pickle
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -254,10 +255,72 @@ DOMAIN: dict[str, list[Any]] = {
     "b": [None, True, False, 1],
     "t": [None, [], [1], [None], [1, None], [1, 2], ["a"], "a", 1],
 }
-EVERY_EVENT = [
-    {name: value for name, value in zip(DOMAIN, values, strict=True) if value is not None}
-    for values in itertools.product(*DOMAIN.values())
-]
+# Networks, places, records in arrays and time, each with values on both sides of every edge.
+OTHER_DOMAIN: dict[str, list[Any]] = {
+    "ip": [None, "10.0.0.1", "10.0.0.129", "10.1.0.0", "::ffff:10.0.0.1", "fe80::1", "x", 7],
+    "lat": [None, 52.5, 52.52, -90],
+    "lon": [None, 13.4, 180.0, "13.4"],
+    "ts": [None, datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC), "2026"],
+    "r": [
+        None,
+        [],
+        [{}],
+        [{"p": 1}],
+        [{"p": 2, "q": "a"}],
+        [{"p": 1, "q": "a"}, {"p": 3}],
+        [{"p": "a"}, None],
+        {"p": 1},
+    ],
+}
+MOMENTS = [datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC), datetime(2026, 2, 2, tzinfo=UTC)]
+
+
+def every_event(domain: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """All events over a domain."""
+    return [
+        {name: value for name, value in zip(domain, values, strict=True) if value is not None}
+        for values in itertools.product(*domain.values())
+    ]
+
+
+def other_predicate(draw: random.Random, inner: str | None) -> str:
+    """The same for the other domain."""
+    pick = draw.choice
+    symbol, negated = pick(["=", "!=", "<", "<=", ">", ">=", "<=>"]), pick(["", "NOT "])
+    moment = pick(["TIMESTAMP '2026-01-31 23:59:59'", "TIMESTAMP '2026-02-01'", "current_timestamp()"])
+    block = pick(["10.0.0.0/8", "10.0.0.0/25", "10.0.0.1/32", "fe80::/10", "::/0", "0.0.0.0/0"])
+    part = pick(["hour", "minute", "day", "month", "year", "dayofweek"])
+    forms = [
+        f"ip_in(ip, '{block}')",
+        f"ip = '{pick(['10.0.0.1', 'x', 'fe80::1'])}'",
+        f"within_distance(lat, lon, 52.52, 13.4, {pick(['0', '1', '3000', '30000000'])})",
+        f"within_polygon(lat, lon, 'POLYGON ((13 52, 14 52, 14 {pick(['52.51', '53'])}, 13 53, 13 52))')",
+        f"lat {symbol} {pick(['52.5', '52.52', '-90'])}",
+        f"lon {negated}BETWEEN 13 AND {pick(['13.4', '180'])}",
+        f"ts {symbol} {moment}",
+        f"ts + INTERVAL '{pick(['1', '-1'])}' {pick(['SECOND', 'DAY'])} {symbol} {moment}",
+        f"{part}(ts) {symbol} {pick(['0', '1', '2', '23', '31', '59', '2026'])}",
+        f"date_trunc('{pick(['month', 'day', 'hour'])}', ts) {symbol} {moment}",
+        f"size(r) {symbol} {pick(['0', '1', '2'])}",
+        f"element_at(r, {pick(['1', '-1'])}) IS {negated}NULL",
+        f"length(ip) {symbol} {pick(['1', '8'])}",
+        f"round(lat) {symbol} {pick(['52', '53'])}",
+        f"{pick(['ip', 'lat', 'ts', 'r'])} IS {negated}NULL",
+        f"CAST(ip AS int) {symbol} {pick(['7', '0'])}",
+        pick(["TRUE", "FALSE", "NULL"]),
+    ]
+    if inner is not None and draw.random() < 0.8:
+        forms = [
+            f"{inner}.p {symbol} {pick(['1', '2', '3'])}",
+            f"{inner}.q {negated}IN ('a', 'b')",
+            f"{inner}.{pick(['p', 'q'])} IS {negated}NULL",
+            f"{inner} IS {negated}NULL",
+            f"{inner}.p * 2 {symbol} {pick(['2', '4', '6'])}",
+        ]
+    elif inner is None and draw.random() < 0.25:
+        body = small_expression(draw, draw.randint(0, 1), "x", other_predicate)
+        return f"{pick(['exists', 'forall', 'any'])}(r, x -> {body})"
+    return pick(forms)
 
 
 def small_predicate(draw: random.Random, inner: str | None) -> str:
@@ -296,15 +359,20 @@ def small_predicate(draw: random.Random, inner: str | None) -> str:
     return pick(forms)
 
 
-def small_expression(draw: random.Random, depth: int, inner: str | None = None) -> str:
+def small_expression(
+    draw: random.Random,
+    depth: int,
+    inner: str | None = None,
+    predicate_of: Callable[[random.Random, str | None], str] = small_predicate,
+) -> str:
     chance = draw.random()
     test = f"IS {draw.choice(['', 'NOT '])}{draw.choice(['TRUE', 'FALSE', 'UNKNOWN'])}"
     if depth == 0:
-        predicate = small_predicate(draw, inner)
+        predicate = predicate_of(draw, inner)
         return (
             predicate if chance < 0.6 else f"NOT ({predicate})" if chance < 0.8 else f"({predicate}) {test}"
         )
-    children = [small_expression(draw, depth - 1, inner) for _ in range(draw.randint(2, 3))]
+    children = [small_expression(draw, depth - 1, inner, predicate_of) for _ in range(draw.randint(2, 3))]
     if chance < 0.7:
         connective = draw.choice(["AND", "OR", "XOR", "XNOR"])
         return "(" + f" {connective} ".join(f"({child})" for child in children) + ")"
@@ -314,27 +382,41 @@ def small_expression(draw: random.Random, depth: int, inner: str | None = None) 
     return f"(NOT ({children[0]}))" if chance < 0.93 else f"(({children[0]}) {test})"
 
 
-def judge_small_pairs(seed: int, count: int) -> int:
+def judge_small_pairs(
+    seed: int,
+    count: int,
+    domain: dict[str, list[Any]] = DOMAIN,
+    predicate_of: Callable[[random.Random, str | None], str] = small_predicate,
+) -> int:
     """Asks about all pairs of some random expressions; gives how many relations were proven."""
     draw = random.Random(seed)
-    texts = [small_expression(draw, draw.choice([0, 0, 1, 1, 2])) for _ in range(count)]
+    texts = [
+        small_expression(draw, draw.choice([0, 0, 1, 1, 2]), predicate_of=predicate_of) for _ in range(count)
+    ]
     parsed = [parse(text) for text in texts]
     index = tamis.Index()
     index.add_many(range(count), parsed)
-    table = index.match_batch(EVERY_EVENT)
-    matched: list[set[int]] = [set() for _ in texts]
-    for event, rule in zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True):
-        matched[rule].add(event)
+    events = every_event(domain)
+    matched: list[set[tuple[datetime, int]]] = [set() for _ in texts]
+    for now in MOMENTS:
+        table = index.match_batch(events, now=now)
+        for event, rule in zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True):
+            matched[rule].add((now, event))
+
+    def shown(wrong: set[tuple[datetime, int]]) -> str:
+        now, event = min(wrong)
+        return f"{events[event]} at {now}"
+
     proofs = 0
     for (a, left), (b, right) in itertools.permutations(zip(matched, parsed, strict=True), 2):
         if relate.decide_covers(left, right) is True:
             proofs += 1
-            assert b <= a, f"{left} does not cover {right}: {EVERY_EVENT[min(b - a)]}"
+            assert b <= a, f"{left} does not cover {right}: {shown(b - a)}"
         if relate.decide_overlaps(left, right) is False:
             proofs += 1
-            assert not a & b, f"{left} overlaps {right}: {EVERY_EVENT[min(a & b)]}"
-        assert not left.covers(right) or b <= a
-        assert left.overlaps(right, method="pairs") or not a & b
+            assert not a & b, f"{left} overlaps {right}: {shown(a & b)}"
+        assert not left.covers(right) or b <= a, f"{left} does not cover {right}: {shown(b - a)}"
+        assert left.overlaps(right, method="pairs") or not a & b, f"{left}, {right}: {shown(a & b)}"
     return proofs
 
 
@@ -342,6 +424,7 @@ def judge_small_pairs(seed: int, count: int) -> int:
 def test_small_pairs() -> None:
     """A covering or a disjointness that is proven falsely would lose events on their way."""
     assert judge_small_pairs(seed=1, count=24) > 20
+    assert judge_small_pairs(1, 16, OTHER_DOMAIN, other_predicate) > 5
 
 
 @pytest.mark.slow
@@ -349,3 +432,4 @@ def test_small_pairs() -> None:
 @pytest.mark.parametrize("seed", range(2, 42))
 def test_many_small_pairs(seed: int) -> None:
     assert judge_small_pairs(seed, count=40) > 20
+    assert judge_small_pairs(seed, 40, OTHER_DOMAIN, other_predicate) > 20

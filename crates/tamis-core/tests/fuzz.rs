@@ -130,6 +130,7 @@ const TEXTS: &[&str] = &[
     "year(t) * 12 + month(t) > 5 AND day(t) <= dayofyear(t) AND minute(t) != second(u) AND dayofweek(t) IN (1, 7)",
     "quarter(to_utc_timestamp(t, 'Asia/Tokyo')) = -n AND CAST(n AS string) = 'x' AND CAST(s AS timestamp) > t",
     "current_date() < t AND CAST(b AS bool) IS NOT FALSE AND AT MOST 0 OF (CAST(s AS float) > 1e-400, ANY(n) IS NULL)",
+    "substring(trim(s), 2, 3) = upper(concat(a, b)) AND EXACTLY 2 OF (i % 2 = 1, ip_in(d, 'fe80::/10'), (a) IS FALSE)",
     "t >= TIMESTAMP '2026-01-31 12:00:00' -- why not\n AND f != double('NaN') AND flag IS NOT NULL AND 1e3 > g",
 ];
 
@@ -231,6 +232,7 @@ fn events_as_json() {
         r#"{"age": 27, "address": {"city": "Geneva\u00e9"}, "tags": ["a", null], "x": -1.5e3}"#,
         r#"{"hours": {"$interval": [20, 30]}, "t": {"$timestamp": "2026-01-31T12:00:00Z"}, "n": {"$float": "NaN"}}"#,
         r#"{"$event": {"a.b": true}, "$weights": {"a.b": 0.6}}"#,
+        r#"{"deep": [[["x"], {"a": [[1], {}]}], []], "d": {"$decimal": "1234567890123456789.5"}, "m": [1, "a"]}"#,
         r#"{"items": [{"sku": "A", "parts": [{"price": 7}, null], "of": {"x": 1.5}}, null], "at": {"$where": "> 15"}}"#,
     ]);
     let words = [
@@ -244,6 +246,11 @@ fn events_as_json() {
         "null",
         "{\"$interval\": [",
         "{\"$float\": \"",
+        "{\"$decimal\": \"1",
+        "[[[[[[[[[[[[[[[[[[[[[[[[[[",
+        "]]]]]]]]]]]]]]]]]]]]]]]]]]",
+        "{\"a\": [{\"a\": [",
+        "]}]}",
         "\\ud83e\\udd80",
         "1e999",
     ];

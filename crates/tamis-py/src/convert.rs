@@ -59,13 +59,13 @@ struct Absent {
 
 /// The value of a Python object: a scalar, an array of scalars, an interval, another set or, for a dict, a record.
 pub fn value_from_python(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
-    value_at_depth(object, 1, &mut Absent::default())
+    value_at_level(object, 1, &mut Absent::default())
 }
 
-/// The same for an object inside this many lists and records.
+/// The same for an object that would be a list or a record of that level: the fields of an event have the first.
 ///
 /// Fields of records inside it that cannot be read are absent there and go to `absent`, by their paths inside it.
-fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
+fn value_at_level(object: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> Result<Value, Refused> {
     if object.is_none() {
         return Ok(Value::Null);
     }
@@ -96,7 +96,7 @@ fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) 
         return timestamp(object);
     }
     if is_array(object) {
-        return array(object, depth, absent);
+        return array(object, level, absent);
     }
     if object.is_instance_of::<PyDict>() {
         return Ok(Value::Record);
@@ -104,7 +104,7 @@ fn value_at_depth(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) 
     if object.is_instance(decimal_class(object.py())?)? {
         return decimal(object);
     }
-    from_numpy(object, depth, absent)
+    from_numpy(object, level, absent)
 }
 
 fn is_array(object: &Bound<'_, PyAny>) -> bool {
@@ -150,29 +150,36 @@ fn decimal(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     })
 }
 
-fn array(items: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
-    let items = items.try_iter()?.map(|item| element(&item?, depth, absent)).collect::<Result<_, _>>()?;
-    Value::array(items).map_err(|wrong| {
+fn array(items: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> Result<Value, Refused> {
+    check_level(level)?;
+    let (mut read, mut unreadable) = (vec![], None);
+    for item in items.try_iter()? {
+        match element(&item?, level + 1, absent) {
+            Ok(value) => read.push(value),
+            // What is wrong with the event comes before what is wrong with the attribute.
+            Err(refused) if refused.is_unreadable => unreadable = unreadable.or(Some(refused)),
+            Err(refused) => return Err(refused),
+        }
+    }
+    if let Some(refused) = unreadable {
+        return Err(refused);
+    }
+    Value::array(read).map_err(|wrong| {
         Refused::unreadable(wrong, "send numbers as numbers and text as text, or as two lists")
     })
 }
 
 /// An element of an array; a dict is a record with fields of its own.
-fn element(item: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
-    if depth > json::MAX_DEPTH {
-        return Err(Refused::new(format!(
-            "lists and records are nested deeper than {} levels",
-            json::MAX_DEPTH
-        )));
-    }
+fn element(item: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> Result<Value, Refused> {
     if is_array(item) {
-        return nested_array(item, depth + 1, absent);
+        return nested_array(item, level, absent);
     }
     if !item.is_instance_of::<PyDict>() {
-        return value_at_depth(item, depth + 1, absent);
+        return value_at_level(item, level, absent);
     }
+    check_level(level)?;
     let mut fields = RecordBuilder::default();
-    let read = walk_nested(item, &mut fields, depth + 1).and_then(|()| fields.finish());
+    let read = walk_nested(item, &mut fields, level).and_then(|()| fields.finish());
     let record = read.map_err(|error| Refused::new(error.to_string()))?;
     let (element, errors, strings) = record.into_element();
     absent.errors.extend(errors);
@@ -181,16 +188,25 @@ fn element(item: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result
 }
 
 /// An array inside an array. Nothing can compare with it, so it may hold what no value can; its strings are kept.
-fn nested_array(items: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
+fn nested_array(items: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> Result<Value, Refused> {
+    check_level(level)?;
     let (mut strings, mut inside) = (vec![], Absent::default());
     for item in items.try_iter()? {
-        match element(&item?, depth, &mut inside) {
+        match element(&item?, level + 1, &mut inside) {
             Err(refused) if !refused.is_unreadable => return Err(refused),
             read => read.unwrap_or(Value::Null).for_each_string(&mut |text| strings.push(text.clone())),
         }
     }
     absent.strings.append(&mut inside.strings);
     Ok(Value::Array(strings))
+}
+
+/// Refuses a list or a record inside too many others.
+fn check_level(level: usize) -> Result<(), Refused> {
+    match level > json::MAX_DEPTH {
+        true => Err(Refused::new(EventError::too_deep().message)),
+        false => Ok(()),
+    }
 }
 
 /// Microseconds since the epoch. A datetime without a zone is taken as UTC; a date is its midnight.
@@ -223,13 +239,18 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
 }
 
 /// NumPy's scalars and arrays, told by what they can do: importing NumPy is left to its users.
-fn from_numpy(object: &Bound<'_, PyAny>, depth: usize, absent: &mut Absent) -> Result<Value, Refused> {
+fn from_numpy(object: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> Result<Value, Refused> {
     if let Some(plain) = plain_of_numpy(object)? {
-        return value_at_depth(&plain, depth, absent);
+        return value_at_level(&plain, level, absent);
     }
     let name = class_name(object);
+    // pandas' null, which rows of its nullable columns hold.
+    if name == "NAType" {
+        return Ok(Value::Null);
+    }
+    let article = if name.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" };
     Err(Refused::with_hint(
-        format!("a {name} is no value"),
+        format!("{article} {name} is no value"),
         "values are bool, int, float, Decimal, str, datetime, date, lists of these, and None",
     ))
 }
@@ -292,50 +313,47 @@ pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) 
             for_each_string(object, &mut |string| fields.put_string(string), 1)
         })?;
     }
-    walk_nested(event, fields, 1)
+    walk_nested(event, fields, 0)
 }
 
 /// Calls `see` with every string in an object, also in what no attribute could have as its value.
 fn for_each_string(
     object: &Bound<'_, PyAny>,
     see: &mut impl FnMut(Value),
-    depth: usize,
+    level: usize,
 ) -> Result<(), EventError> {
-    if depth > json::MAX_DEPTH {
-        return Err(too_deep());
-    }
+    let checked = || if level > json::MAX_DEPTH { Err(EventError::too_deep()) } else { Ok(()) };
     if let Ok(text) = object.cast::<PyString>() {
         see(Value::Str(text.to_string_lossy().into()));
     } else if let Ok(dict) = object.cast::<PyDict>() {
-        return dict.iter().try_for_each(|(_, inner)| for_each_string(&inner, see, depth + 1));
+        checked()?;
+        return dict.iter().try_for_each(|(_, inner)| for_each_string(&inner, see, level + 1));
     } else if is_array(object) {
+        checked()?;
         let items = object.try_iter().map_err(unreadable)?;
         for item in items {
-            for_each_string(&item.map_err(unreadable)?, see, depth + 1)?;
+            for_each_string(&item.map_err(unreadable)?, see, level + 1)?;
         }
     } else if let Ok(interval) = object.cast::<PyInterval>() {
         interval.get().value().for_each_string(&mut |string| see(string.clone()));
     } else if let Ok(set) = object.cast::<PyWhere>() {
         set.get().value().for_each_string(&mut |string| see(string.clone()));
     } else if let Some(plain) = plain_of_numpy(object).map_err(unreadable)? {
-        return for_each_string(&plain, see, depth + 1);
+        return for_each_string(&plain, see, level);
     }
     Ok(())
 }
 
-fn too_deep() -> EventError {
-    EventError::new(format!("records are nested deeper than {} levels", json::MAX_DEPTH))
-}
-
+/// Walks a record of that level; the event has level 0.
 fn walk_nested<'a>(
     record: &Bound<'_, PyAny>,
     fields: &mut impl Fields<'a>,
-    depth: usize,
+    level: usize,
 ) -> Result<(), EventError> {
-    if depth > json::MAX_DEPTH {
-        return Err(too_deep());
+    if level > json::MAX_DEPTH {
+        return Err(EventError::too_deep().at_path(fields.path()));
     }
-    walk_items(record, &mut |name, object| walk_field(name, object, fields, depth))
+    walk_items(record, &mut |name, object| walk_field(name, object, fields, level + 1))
 }
 
 /// Calls `visit` with every name and value of a mapping.
@@ -375,7 +393,7 @@ fn walk_field<'a>(
     name: &Bound<'_, PyAny>,
     object: &Bound<'_, PyAny>,
     fields: &mut impl Fields<'a>,
-    depth: usize,
+    level: usize,
 ) -> Result<(), EventError> {
     let text = name.cast::<PyString>().map_err(|_| {
         EventError::new(format!("an attribute has a string for a name, not {name}")).at_path(fields.path())
@@ -388,11 +406,11 @@ fn walk_field<'a>(
         } else if object.is_instance_of::<PyDict>() {
             fields.put_owned(Value::Record);
             if wanted.fields {
-                walk_nested(object, fields, depth + 1)?;
+                walk_nested(object, fields, level)?;
             }
         } else {
             let mut absent = Absent::default();
-            match value_at_depth(object, depth, &mut absent) {
+            match value_at_level(object, level, &mut absent) {
                 Ok(value) => {
                     if fields.keeps_nested() {
                         absent.strings.into_iter().for_each(|string| fields.put_string(string));
@@ -410,7 +428,7 @@ fn walk_field<'a>(
                         return Err(error);
                     }
                     if fields.keeps_nested() {
-                        for_each_string(object, &mut |string| fields.put_string(string), depth)?;
+                        for_each_string(object, &mut |string| fields.put_string(string), level)?;
                     }
                     fields.put_unreadable(error);
                 }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use super::segment::matcher::Scratch;
 use super::segment::{Segment, SegmentBuilder};
 use super::{Id, Subscription};
-use crate::event::arrow::{ArrowEvents, ByColumns, ColumnFinder, ColumnView, ElementColumns};
+use crate::event::arrow::{ArrowEvents, ByColumns, ColumnFinder, ColumnView, ElementColumns, FoundInRow};
 use crate::event::value::Kind;
 use crate::event::{Event, TermId, Terms, Value, ValueRef};
 use crate::expr::Expr;
@@ -294,23 +294,25 @@ impl InnerIndex {
         });
     }
 
-    /// Says what was noted of an array with so many elements, in the order of members, each once.
-    fn tell(&self, elements: usize, space: &mut Space, mut found: impl FnMut(usize, bool)) {
-        let any = space.any.members();
+    /// What was noted of an array with so many elements, in the order of members, each once.
+    fn tell<'s>(&self, elements: usize, space: &'s mut Space) -> &'s [(u32, bool)] {
+        let Space { any, counts, told, .. } = space;
+        let any = any.members();
+        told.clear();
         if !self.has_all {
-            return any.iter().for_each(|member| found(*member as usize, true));
+            told.extend(any.iter().map(|member| (*member, true)));
+            return told;
         }
         let means = |member: u32, side: Side| (side == Side::Any) == self.any_means[member as usize];
-        let told = &mut space.told;
         told.extend(any.iter().map(|member| (*member, means(*member, Side::Any))));
         if elements == 0 {
             let all = self.rows.iter().filter(|(_, side)| *side == Side::All);
             told.extend(all.map(|(member, side)| (*member, means(*member, *side))));
         }
-        let all = space.counts.iter().filter(|(_, count)| **count == elements);
+        let all = counts.iter().filter(|(_, count)| **count == elements);
         told.extend(all.map(|(member, _)| (*member, means(*member, Side::All))));
         told.sort_unstable();
-        told.drain(..).for_each(|(member, truth)| found(member as usize, truth));
+        told
     }
 }
 
@@ -387,13 +389,13 @@ impl InnerIndex {
         } else {
             self.find_together(&elements, &outer, is_scalar, &mut space)
         };
-        self.tell(total, &mut space, found);
+        self.tell(total, &mut space).iter().for_each(|(member, truth)| found(*member as usize, *truth));
         SPACE.set(Some(space));
     }
 }
 
 impl ColumnFinder for InnerIndex {
-    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut dyn FnMut(usize, usize, bool)) -> bool {
+    fn find_in_columns(&self, events: &ArrowEvents<'_>, found: &mut FoundInRow<'_>) -> bool {
         let Some(array) = events.column(self.array) else { return true };
         match array.kind() {
             Some(Kind::Array) => {}
@@ -425,7 +427,10 @@ impl ColumnFinder for InnerIndex {
                 }
                 self.match_element(&looked_up.event(element - block.start), false, &mut space);
             }
-            self.tell(range.len(), &mut space, |member, truth| found(row, member, truth));
+            let told = self.tell(range.len(), &mut space);
+            if !told.is_empty() {
+                found(row, told);
+            }
         }
         space.looked_up = looked_up.emptied();
         SPACE.set(Some(space));

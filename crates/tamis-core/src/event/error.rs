@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::json::TextPlace;
 
+/// How many lists and records may lie inside one another in an event, which is none of them.
+pub const MAX_DEPTH: usize = 100;
+
 /// Why an event was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventError {
@@ -18,6 +21,11 @@ pub struct EventError {
 }
 
 impl EventError {
+    /// For more than [`MAX_DEPTH`] levels, whatever the event was read from.
+    pub fn too_deep() -> Self {
+        Self::new(format!("lists and records are nested deeper than {MAX_DEPTH} levels"))
+    }
+
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), path: None, place: None, row: None, hint: None }
     }

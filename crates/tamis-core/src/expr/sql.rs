@@ -478,6 +478,7 @@ fn duckdb_integer(value: &str, kind: Option<Kind>) -> String {
         Some(Kind::Timestamp) => seconds(value),
         _ => format!(
             "CASE typeof({value}) WHEN 'DOUBLE' THEN {cut} WHEN 'TIMESTAMP' THEN {}::VARCHAR \
+             WHEN 'BOOLEAN' THEN CASE {value}::VARCHAR WHEN 'true' THEN '1' WHEN 'false' THEN '0' END \
              WHEN 'VARCHAR' THEN {digits} ELSE {value}::VARCHAR END",
             seconds(value)
         ),

@@ -9,14 +9,14 @@ use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, FETCHED, Fired, Lookups, NO_ATTRIBUTE};
 use super::equality::{Lookup, NOWHERE};
 use super::keys::{join, ordered_key, split};
-use crate::event::arrow::{ArrowEvents, ColumnView, See};
+use crate::event::arrow::{ArrowEvents, ColumnView, FoundBooleans, See};
 use crate::event::value::Kind;
 use crate::event::{Event, TermId, ValueRef};
 
 /// Where a value lies in the tables of its attribute.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundAt {
-    /// The attribute's entry in the catalog.
+    /// The attribute's entry in the catalog; of a Boolean, the term.
     entry: u32,
     state: State,
     /// Its entry among the points of its kind.
@@ -30,6 +30,18 @@ enum State {
     LookedUp(Kind),
     /// It has to be looked at when its event is matched; `point` is its place among the values.
     Whole,
+    /// A Boolean among very many terms.
+    Boolean(bool),
+}
+
+impl FoundAt {
+    /// The term and its truth, if it is a Boolean among very many.
+    fn boolean(&self) -> Option<(TermId, bool)> {
+        match self.state {
+            State::Boolean(truth) => Some((TermId(self.entry), truth)),
+            _ => None,
+        }
+    }
 }
 
 /// Anything that sets bits and fires keys of a catalog.
@@ -76,27 +88,39 @@ impl<F: Fires> Fires for &F {
 pub struct LookedUpEvent<'a> {
     places: &'a [FoundAt],
     values: &'a [ValueRef<'a>],
+    booleans: &'a [(TermId, bool)],
 }
 
 impl Fires for LookedUpEvent<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire_always(bits, fired);
-        let mut lookups = Lookups::default();
+        // Large, and most events of a block need none.
+        let mut lookups: Option<Lookups> = None;
+        let booleans = catalog.booleans_of_many(fired);
         for places in self.places.chunks(FETCHED) {
             if catalog.has_many_terms() {
-                catalog.fetch_entries(places.iter().map(|place| place.entry));
+                let others = places.iter().filter(|place| place.boolean().is_none());
+                catalog.fetch_entries(others.map(|place| place.entry));
+                let found = places.iter().filter_map(FoundAt::boolean);
+                booleans.inspect(|booleans| found.for_each(|(term, truth)| booleans.fetch(term, truth)));
             }
             for place in places {
-                let entry = &catalog.terms[place.entry as usize];
                 match place.state {
+                    State::Boolean(truth) => {
+                        let term = TermId(place.entry);
+                        catalog.fire_boolean(term, truth, booleans, bits, fired, &mut lookups);
+                    }
                     State::Whole => {
+                        let entry = &catalog.terms[place.entry as usize];
                         let value = self.values[place.point as usize];
-                        catalog.fire_value(entry, value, bits, fired, &mut lookups);
+                        let lookups = lookups.get_or_insert_default();
+                        catalog.fire_value(entry, value, bits, fired, lookups);
                         if lookups.are_full() {
-                            catalog.fire_lookups(&mut lookups, bits, fired);
+                            catalog.fire_lookups(lookups, bits, fired);
                         }
                     }
                     State::LookedUp(kind) => {
+                        let entry = &catalog.terms[place.entry as usize];
                         catalog.fire_present(entry, kind, bits, fired);
                         if place.point != NOWHERE {
                             catalog.fire_point(place.point, bits, fired);
@@ -111,7 +135,12 @@ impl Fires for LookedUpEvent<'_> {
                 }
             }
         }
-        catalog.fire_lookups(&mut lookups, bits, fired);
+        if !self.booleans.is_empty() {
+            catalog.fire_booleans(self.booleans, bits, fired, &mut lookups);
+        }
+        if let Some(lookups) = &mut lookups {
+            catalog.fire_lookups(lookups, bits, fired);
+        }
         catalog.fire_absent(bits, fired);
     }
 
@@ -130,6 +159,8 @@ pub struct LookedUpBlock<'v> {
     /// By attribute, each with its event: as they are found.
     found: Vec<(u32, FoundAt)>,
     values: Vec<ValueRef<'v>>,
+    /// The Boolean terms that were found in rows of a batch, and the row of event 0.
+    booleans: Option<(&'v FoundBooleans, usize)>,
     gathered: Gathered<'v>,
 }
 
@@ -205,6 +236,7 @@ impl<'v> LookedUpBlock<'v> {
         self.ends.resize(events, 0);
         self.found.clear();
         self.values.clear();
+        self.booleans = None;
     }
 
     /// Sorts what was found by event, after the last of it: memory follows the values that are there.
@@ -230,13 +262,14 @@ impl<'v> LookedUpBlock<'v> {
         LookedUpEvent {
             places: &self.places[first as usize..self.ends[event] as usize],
             values: &self.values,
+            booleans: self.booleans.map_or(&[], |(found, first)| found.of_row(first + event)),
         }
     }
 
     /// What values satisfy, attribute by attribute, before they are arranged: each bit, point and rank with its event. `None` if
     /// events have to be looked at one by one: for a value that could not be looked up, or for an attribute that is missing.
     pub fn tell(&self, catalog: &Catalog, told: &mut impl ToldOfEvents) -> Option<()> {
-        if !self.values.is_empty() || !catalog.asks_absence.is_empty() {
+        if !self.values.is_empty() || self.booleans.is_some() || !catalog.asks_absence.is_empty() {
             return None;
         }
         let mut last = None;
@@ -270,6 +303,11 @@ impl<'v> LookedUpBlock<'v> {
         self.clear(events.len());
         for (at, event) in events.iter().enumerate() {
             for (attribute, value) in &event.values {
+                if let (ValueRef::Bool(truth), true) = (value, catalog.has_many_terms()) {
+                    let state = State::Boolean(*truth);
+                    self.push(at, FoundAt { entry: attribute.0, state, point: NOWHERE, rank: NOWHERE });
+                    continue;
+                }
                 match catalog.entry_of.get(attribute.0 as usize) {
                     Some(&number) if number != NO_ATTRIBUTE => self.push_whole(at, number, *value),
                     _ => {}
@@ -299,27 +337,16 @@ impl<'v> LookedUpBlock<'v> {
         self.gathered = gathered;
     }
 
-    /// Places Boolean terms that were found for an event, to be arranged.
-    fn place_booleans(&mut self, catalog: &Catalog, event: usize, found: &[(TermId, bool)]) {
-        for (term, truth) in found {
-            match catalog.entry_of.get(term.0 as usize) {
-                Some(&number) if number != NO_ATTRIBUTE => {
-                    self.push_whole(event, number, ValueRef::Bool(*truth))
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// The same memory, empty, for values that live elsewhere.
     pub fn emptied<'w>(self) -> LookedUpBlock<'w> {
-        let Self { mut ends, mut places, mut found, values, gathered } = self;
+        let Self { mut ends, mut places, mut found, values, gathered, .. } = self;
         ends.clear();
         places.clear();
         found.clear();
         let Gathered { none, events, keys, texts, lookup, .. } = gathered;
         let gathered = Gathered { none, kind: None, events, keys, texts: emptied(texts, |_| ""), lookup };
-        LookedUpBlock { ends, places, found, values: emptied(values, |_| ValueRef::Null), gathered }
+        let values = emptied(values, |_| ValueRef::Null);
+        LookedUpBlock { ends, places, found, values, booleans: None, gathered }
     }
 
     /// Places rows of a batch, to be arranged: row `rows.start` is event 0. No value may stand for several.
@@ -330,9 +357,7 @@ impl<'v> LookedUpBlock<'v> {
                 self.place_column(catalog, entry, column, rows.clone());
             }
         }
-        for (event, row) in rows.enumerate() {
-            self.place_booleans(catalog, event, events.booleans(row));
-        }
+        self.booleans = events.booleans().map(|found| (found, rows.start));
     }
 
     /// Places what rows of a column hold, to be arranged after the last one: row `rows.start` is event 0. No value may stand for several.

@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use bytemuck::{Pod, Zeroable};
 
 use super::bits::Bits;
+use super::boolean_bits::BooleanBits;
 use super::equality::{self, PointTable, Points};
 use super::interleaved::Interleaved;
 use super::interval_lists::IntervalLists;
@@ -79,6 +80,8 @@ pub struct Catalog {
     pub bits: u32,
     /// Made when the first text is looked up among cuts.
     pub text_samples: OnceLock<Arc<TextSamples>>,
+    /// Made when the first Boolean value is looked up among very many terms.
+    pub boolean_bits: OnceLock<Arc<BooleanBits>>,
 }
 
 /// Values of an event that are looked up together: what one of them waits for is on its way while the others
@@ -98,6 +101,9 @@ impl Lookups {
 
 /// Hears of what an event satisfies.
 pub trait Fired {
+    /// Whether [`Fired::point`] takes what bits would tell.
+    const TAKES_POINTS: bool = false;
+
     /// One access key.
     fn key(&mut self, key: u32);
 
@@ -128,14 +134,17 @@ impl Catalog {
     pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_always(bits, fired);
         let mut lookups = Lookups::default();
+        let booleans = self.booleans_of_many(fired);
         for values in event.values.chunks(FETCHED) {
             if self.has_many_terms() {
-                let numbers =
-                    values.iter().filter_map(|(attribute, _)| self.entry_of.get(attribute.0 as usize));
-                numbers.clone().for_each(prefetch);
-                self.fetch_entries(numbers.copied());
+                self.fetch_values(values, booleans);
             }
             for (attribute, value) in values {
+                if let (ValueRef::Bool(truth), Some(booleans)) = (value, booleans)
+                    && booleans.fire(*attribute, *truth, bits, fired)
+                {
+                    continue;
+                }
                 if let Some(entry) = self.entry(*attribute) {
                     self.fire_value(entry, *value, bits, fired, &mut lookups);
                     if lookups.are_full() {
@@ -152,6 +161,73 @@ impl Catalog {
     #[inline]
     pub(super) fn has_many_terms(&self) -> bool {
         self.terms.len() >= MANY_TERMS
+    }
+
+    /// What Boolean terms satisfy, if there are very many terms and bits are told.
+    #[inline]
+    pub(super) fn booleans_of_many<F: Fired>(&self, _: &F) -> Option<&BooleanBits> {
+        if !self.has_many_terms() || F::TAKES_POINTS {
+            return None;
+        }
+        Some(self.boolean_bits.get_or_init(|| Arc::new(BooleanBits::new(self))))
+    }
+
+    /// Fires Boolean terms that were found, each once.
+    pub(super) fn fire_booleans(
+        &self,
+        found: &[(TermId, bool)],
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+        lookups: &mut Option<Lookups>,
+    ) {
+        let booleans = self.booleans_of_many(fired);
+        for found in found.chunks(FETCHED) {
+            booleans.inspect(|booleans| found.iter().for_each(|(term, truth)| booleans.fetch(*term, *truth)));
+            for (term, truth) in found {
+                self.fire_boolean(*term, *truth, booleans, bits, fired, lookups);
+            }
+        }
+    }
+
+    /// Fires one Boolean term: by the table of these, if there is one.
+    #[inline]
+    pub(super) fn fire_boolean(
+        &self,
+        term: TermId,
+        truth: bool,
+        booleans: Option<&BooleanBits>,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+        lookups: &mut Option<Lookups>,
+    ) {
+        if booleans.is_some_and(|booleans| booleans.fire(term, truth, bits, fired)) {
+            return;
+        }
+        if let Some(entry) = self.entry(term) {
+            let lookups = lookups.get_or_insert_default();
+            self.fire_value(entry, ValueRef::Bool(truth), bits, fired, lookups);
+            if lookups.are_full() {
+                self.fire_lookups(lookups, bits, fired);
+            }
+        }
+    }
+
+    /// Fetches what is known of the terms of some values.
+    fn fetch_values(&self, values: &[(TermId, ValueRef<'_>)], booleans: Option<&BooleanBits>) {
+        let mut numbers = [0; FETCHED];
+        let mut others = 0;
+        for (term, value) in values {
+            match (value, booleans) {
+                (ValueRef::Bool(truth), Some(booleans)) => booleans.fetch(*term, *truth),
+                _ => {
+                    self.entry_of.get(term.0 as usize).inspect(|number| prefetch(*number));
+                    numbers[others] = term.0;
+                    others += 1;
+                }
+            }
+        }
+        let numbers = numbers[..others].iter();
+        self.fetch_entries(numbers.filter_map(|term| self.entry_of.get(*term as usize)).copied());
     }
 
     /// Fetches what is known of some terms, by the numbers of their entries, and then the heads of their tables.
@@ -434,6 +510,7 @@ impl Catalog {
             + self.pool.byte_len()
             + self.residual.path_bytes()
             + self.text_samples.get().map_or(0, |samples| samples.bytes())
+            + self.boolean_bits.get().map_or(0, |booleans| booleans.bytes())
     }
 }
 

@@ -160,6 +160,7 @@ impl CatalogBuilder {
         prefetch(&self.places[literal.atom() as usize]);
     }
 
+    /// How a literal is tested. What is needed for it is in the catalog from then on.
     pub fn test(&self, literal: Literal) -> LiteralTest {
         let test = self.find_test(literal);
         if let Place::Defined { defined } = self.places[literal.atom() as usize] {
@@ -184,7 +185,8 @@ impl CatalogBuilder {
         self.tested[bit as usize / 64].load(Ordering::Relaxed) >> (bit % 64) & 1 == 1
     }
 
-    fn find_test(&self, literal: Literal) -> LiteralTest {
+    /// The same, for an estimate: nobody is going to test it.
+    pub fn find_test(&self, literal: Literal) -> LiteralTest {
         match (self.places[literal.atom() as usize], literal.is_negated()) {
             (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {
                 LiteralTest::Bit(bit)

@@ -8,6 +8,7 @@
 
 pub mod bits;
 pub(crate) mod block_lookup;
+mod boolean_bits;
 pub(crate) mod catalog;
 pub(crate) mod catalog_builder;
 pub(crate) mod equality;

@@ -571,6 +571,8 @@ struct ToldOfOne<'a> {
 }
 
 impl Fired for ToldOfOne<'_> {
+    const TAKES_POINTS: bool = true;
+
     fn key(&mut self, key: u32) {
         if key != TRUE_BIT && key < self.bits {
             self.tokens.bit(self.event, key);

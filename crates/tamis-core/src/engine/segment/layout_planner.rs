@@ -152,7 +152,7 @@ impl Planner<'_> {
     fn compile_units(&mut self, threads: usize) -> Result<()> {
         let literals = (0..2 * self.atoms as u32).map(Literal);
         self.literal_selectivity =
-            literals.map(|literal| self.literal(self.catalog.test(literal)).selectivity()).collect();
+            literals.map(|literal| self.literal(self.catalog.find_test(literal)).selectivity()).collect();
         for node in 0..self.dag.nodes() as u32 {
             self.node_selectivity[node as usize] = self.estimate(node);
         }

@@ -332,6 +332,16 @@ impl OneEvent<'_> {
     /// the test go to the set of single-row units, if it is open.
     pub(super) fn queue_entries(&mut self, entries: Range<usize>, queue: &mut Vec<u32>) {
         let entries = &self.layout.entries[entries];
+        if let [[unit, test]] = entries
+            && self.single_row.is_closed()
+            && self.open.is_empty()
+        {
+            // Making room for one takes longer than a branch.
+            if self.bit(Leaf(*test)) {
+                queue.push(*unit);
+            }
+            return;
+        }
         let mut end = queue.len();
         queue.resize(end + entries.len(), 0);
         if !self.single_row.is_closed() {

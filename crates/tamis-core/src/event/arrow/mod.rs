@@ -40,10 +40,8 @@ use super::value::Kind;
 use super::{Event, Names, Record, Schema, TermId, Terms, Unreadable, Value, ValueRef};
 
 pub use arrays::ElementColumns;
-pub use booleans::{ByColumns, ColumnFinder};
+pub use booleans::{ByColumns, ColumnFinder, FoundBooleans, FoundInRow};
 pub use column::{ColumnView, See};
-
-use booleans::FoundBooleans;
 
 /// Sets of columns of which names are remembered while rows become records.
 const MOST_KINDS_OF_ROWS: usize = 16;
@@ -233,9 +231,9 @@ impl<'b> ArrowEvents<'b> {
         (0..self.rows).map(record).collect()
     }
 
-    /// The Boolean terms that were found in a row, each once and with its truth. No column has them.
-    pub fn booleans(&self, row: usize) -> &[(TermId, bool)] {
-        self.booleans.of_row(row)
+    /// The Boolean terms that were found in each row, if there are any. No column has them.
+    pub fn booleans(&self) -> Option<&FoundBooleans> {
+        Some(&self.booleans).filter(|booleans| !booleans.is_empty())
     }
 
     /// The column of an attribute, or `None` when the batch has none: it is absent from all rows.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::column::{ColumnView, Data};
 use super::place::Place;
 use super::view::{UnreadableRows, decoded, in_row, unsupported, view};
-use crate::event::error::EventError;
+use crate::event::error::{EventError, MAX_DEPTH};
 use crate::event::fields::given_twice;
 use crate::event::value::Kind;
 use crate::event::value::cell::read_cell;
@@ -34,7 +34,7 @@ pub(super) fn columns<'b>(
         unreadable: Unreadable::default(),
     };
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        resolver.column(field.name(), &**array, Place::same(batch.num_rows()))?;
+        resolver.column(field.name(), &**array, Place::same(batch.num_rows()), 1)?;
     }
     let Resolver { mut columns, unreadable, .. } = resolver;
     columns.sort_by_key(|(attribute, _)| *attribute);
@@ -56,21 +56,35 @@ struct Resolver<'b, 'i> {
 
 impl<'b> Resolver<'b, '_> {
     /// Adds the views of a column and of the fields inside it, if they are used. `place` leads from the
-    /// rows of the batch to the elements of `array`.
-    fn column(&mut self, path: &str, array: &'b dyn Array, place: Place) -> Result<(), EventError> {
+    /// rows of the batch to the elements of `array`, which would be a list or a record of that level.
+    fn column(
+        &mut self,
+        path: &str,
+        array: &'b dyn Array,
+        place: Place,
+        level: usize,
+    ) -> Result<(), EventError> {
         let attribute = self.terms.of_field(path);
         let has_fields = self.terms.has_fields(path);
         if attribute.is_none() && !has_fields {
             return Ok(());
         }
         if let Some((values, place)) = decoded(array, &place)? {
-            return self.column(path, values, place);
+            return self.column(path, values, place, level);
         }
         let is_interval = self.interval_columns.iter().any(|name| name == path);
+        // Of a record, only what is asked for is read; of a list, everything.
+        let read = match array.data_type() {
+            DataType::Struct(_) | DataType::Map(..) => usize::from(has_fields),
+            list => levels(list),
+        };
+        if level + read > MAX_DEPTH + 1 {
+            return Err(EventError::too_deep().at_path(path));
+        }
         if has_fields && !is_interval {
             match array.data_type() {
-                DataType::Struct(_) => self.fields(path, array.as_struct(), &place)?,
-                DataType::Map(..) => self.entries(path, array.as_map(), &place)?,
+                DataType::Struct(_) => self.fields(path, array.as_struct(), &place, level + 1)?,
+                DataType::Map(..) => self.entries(path, array.as_map(), &place, level + 1)?,
                 _ => {}
             }
         }
@@ -87,16 +101,28 @@ impl<'b> Resolver<'b, '_> {
         Ok(())
     }
 
-    fn fields(&mut self, path: &str, array: &'b StructArray, place: &Place) -> Result<(), EventError> {
+    fn fields(
+        &mut self,
+        path: &str,
+        array: &'b StructArray,
+        place: &Place,
+        level: usize,
+    ) -> Result<(), EventError> {
         for (field, child) in array.fields().iter().zip(array.columns()) {
             let path = format!("{path}.{}", field.name());
-            self.column(&path, &**child, place.clone().without(array.nulls()))?;
+            self.column(&path, &**child, place.clone().without(array.nulls()), level)?;
         }
         Ok(())
     }
 
     /// Makes one column of every key of a map that is used.
-    fn entries(&mut self, path: &str, array: &'b MapArray, place: &Place) -> Result<(), EventError> {
+    fn entries(
+        &mut self,
+        path: &str,
+        array: &'b MapArray,
+        place: &Place,
+        level: usize,
+    ) -> Result<(), EventError> {
         let place = place.clone().without(array.nulls());
         let keys =
             view(path, &**array.keys(), Place::same(array.keys().len()), &mut UnreadableRows::default())?;
@@ -125,7 +151,7 @@ impl<'b> Resolver<'b, '_> {
             }
         }
         for (path, entries) in columns {
-            self.column(&path, &**array.values(), Place::scattered(entries.into_iter())?)?;
+            self.column(&path, &**array.values(), Place::scattered(entries.into_iter())?, level)?;
         }
         Ok(())
     }
@@ -194,6 +220,33 @@ impl<'b> Resolver<'b, '_> {
             _ => view.mapped(|value| Value::Cell(text(value))),
         }
     }
+}
+
+/// How many lists and records lie inside one another in values of that type; counted as far as one too many.
+pub(super) fn levels(of: &DataType) -> usize {
+    fn inside(of: &DataType, left: usize) -> usize {
+        let Some(left) = left.checked_sub(1) else { return 0 };
+        match of {
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _) => 1 + inside(item.data_type(), left),
+            DataType::Struct(fields) => {
+                1 + fields.iter().map(|field| inside(field.data_type(), left)).max().unwrap_or(0)
+            }
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(fields) => {
+                    1 + fields.last().map_or(0, |value| inside(value.data_type(), left))
+                }
+                _ => 1,
+            },
+            DataType::Dictionary(_, values) => inside(values, left),
+            DataType::RunEndEncoded(_, values) => inside(values.data_type(), left),
+            _ => 0,
+        }
+    }
+    inside(of, MAX_DEPTH + 1)
 }
 
 /// A struct of `low` and `high` as intervals.

@@ -7,9 +7,10 @@ use arrow_schema::DataType;
 use super::arrays::Arrays;
 use super::column::{ColumnView, Data};
 use super::place::Place;
+use super::resolve::levels;
 use super::view::{decoded, list};
 use crate::event::Value;
-use crate::event::error::EventError;
+use crate::event::error::{EventError, MAX_DEPTH};
 
 /// An array of strings a row. An interval of strings counts as a null.
 pub(super) fn column<'b>(
@@ -19,6 +20,9 @@ pub(super) fn column<'b>(
     let count = batch.num_rows();
     let mut gathering = Gathering { rows: vec![vec![]; count], interval_columns };
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        if levels(array.data_type()) > MAX_DEPTH {
+            return Err(EventError::too_deep().at_path(field.name()));
+        }
         gathering.gather(field.name(), &**array, Place::same(count), None)?;
     }
     let (mut values, mut offsets) = (vec![], vec![0]);

@@ -26,6 +26,7 @@ mod tests;
 use std::borrow::Cow;
 
 use super::error::EventError;
+pub use super::error::MAX_DEPTH;
 use super::fields::{EventBuilder, Fields, Scratch, Wanted};
 use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
@@ -36,9 +37,6 @@ pub use crate::json::structure::Skipped;
 
 pub use lines::JsonLines;
 pub use write::write;
-
-/// How deep records may be nested.
-pub const MAX_DEPTH: usize = 100;
 
 /// Reads what an index needs of an event, straight from the text.
 ///
@@ -135,6 +133,7 @@ impl Fault {
 
 const ENVELOPE_HINT: &str =
     "an event with weights is {\"$event\": {…}, \"$weights\": {\"age\": 0.6}} and nothing else";
+const NO_NAN_HINT: &str = "JSON has no NaN: write null, or {\"$float\": \"NaN\"}";
 const ONE_KIND_HINT: &str = "send numbers as numbers and text as text, or as two arrays";
 const ONLY_NAME_HINT: &str = "an object with such a name is a value and must have no other name";
 
@@ -259,12 +258,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
 
     /// Reads the fields of a record, the event itself included.
     fn record(&mut self) -> Result<(), Fault> {
-        if self.depth > MAX_DEPTH {
-            return Err(Fault::new(
-                self.cursor.at(),
-                format!("records are nested more than {MAX_DEPTH} deep"),
-            ));
-        }
+        self.check_level(self.depth)?;
         let strings = match self.depth == 0 && self.fields.wants_strings() {
             true => self.all_strings(),
             false => Ok(()),
@@ -290,19 +284,27 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
         strings
     }
 
+    /// Refuses a list or a record, which starts here, inside too many others.
+    fn check_level(&self, level: usize) -> Result<(), Fault> {
+        match level > MAX_DEPTH {
+            true => Err(Fault::new(self.cursor.at(), EventError::too_deep().message)),
+            false => Ok(()),
+        }
+    }
+
     /// Gives every string of the value that starts here, also of what no attribute could have as its value. Nothing is
     /// consumed.
     fn all_strings(&mut self) -> Result<(), Fault> {
         let start = self.cursor.clone();
         let mut strings = vec![];
-        let read = self.strings_of_value(&mut strings);
+        let read = self.strings_of_value(self.depth, &mut strings);
         strings.into_iter().for_each(|string| self.fields.put_string(string));
         self.cursor = start;
         read
     }
 
-    /// Adds the strings of a value. No recursion: values may be nested as deep as they like.
-    fn strings_of_value(&mut self, strings: &mut Vec<Value>) -> Result<(), Fault> {
+    /// Adds the strings of a value inside that many lists and records.
+    fn strings_of_value(&mut self, level: usize, strings: &mut Vec<Value>) -> Result<(), Fault> {
         // The brackets that will close what is open.
         let mut open = vec![];
         loop {
@@ -324,6 +326,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                         }
                     }
                     None => {
+                        self.check_level(level + open.len())?;
                         self.cursor.expect(b'{', "an object")?;
                         if !self.cursor.take(b'}') {
                             open.push(b'}');
@@ -333,6 +336,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                     }
                 },
                 Some(b'[') => {
+                    self.check_level(level + open.len())?;
                     self.cursor.expect(b'[', "an array")?;
                     if !self.cursor.take(b']') {
                         open.push(b']');
@@ -395,7 +399,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                 if let (Err(_), Some(start)) = (&array, start) {
                     self.cursor = start;
                     let mut strings = vec![];
-                    self.strings_of_value(&mut strings)?;
+                    self.strings_of_value(self.depth, &mut strings)?;
                     strings.into_iter().for_each(|string| self.fields.put_string(string));
                 }
                 self.put_or_refuse(array);
@@ -427,6 +431,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
             Some(b't') => self.cursor.word("true").map(|()| Some(true)),
             Some(b'f') => self.cursor.word("false").map(|()| Some(false)),
             Some(b'n') => self.cursor.word("null").map(|()| None),
+            Some(b'N' | b'I') => Err(self.cursor.unexpected("a value").with_hint(NO_NAN_HINT)),
             _ => Err(self.cursor.unexpected("a value")),
         }
     }
@@ -528,6 +533,7 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
     /// The elements of an array, or why no value can hold one of them. Of arrays nested in them at most the strings are kept, as
     /// nothing can compare with them.
     fn items(&mut self) -> Result<Result<Vec<Value>, Fault>, Fault> {
+        self.check_level(self.depth)?;
         self.cursor.expect(b'[', "an array")?;
         let mut items = Vec::new();
         if self.cursor.take(b']') {
@@ -546,9 +552,9 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
                 Some(b'-' | b'0'..=b'9') => readable(self.cursor.numeral()?),
                 Some(b'[') => {
                     let mut strings = vec![];
-                    match self.fields.keeps_nested() {
-                        true => self.strings_of_value(&mut strings)?,
-                        false => self.cursor.skip()?,
+                    self.strings_of_value(self.depth + 1, &mut strings)?;
+                    if !self.fields.keeps_nested() {
+                        strings.clear();
                     }
                     Value::Array(strings)
                 }

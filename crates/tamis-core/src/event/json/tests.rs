@@ -121,6 +121,7 @@ fn faults_say_what_where_and_what_would_be_right() {
         ("{\"a\": 1", None, "the text ends where `,` or `}` should follow", None),
         ("{\"a\": é}", Some("a"), "expected a value, found 'é'", None),
         ("{\"a\": nule}", Some("a"), "expected a value, found 'n'", None),
+        ("{\"a\": NaN}", Some("a"), "expected a value, found 'N'", Some("JSON has no NaN")),
         ("{\"a\": \"x", Some("a"), "does not end", None),
         ("{\"a\": \"\t\"}", Some("a"), "control character 0x09", Some("escape")),
         ("{\"a\": \"\\x\"}", Some("a"), "unknown escape", None),
@@ -220,12 +221,15 @@ fn a_name_given_twice_is_refused_even_when_null() {
 fn depth_is_limited_and_what_is_skipped_is_not() {
     let nest = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
     assert_eq!(record(&nest(MAX_DEPTH + 1)).values().len(), MAX_DEPTH + 1);
-    assert!(refused(&nest(MAX_DEPTH + 2)).message.contains("nested more than 100 deep"));
+    let too_deep = |json: &str| refused(json).message.contains("nested deeper than 100 levels");
+    assert!(too_deep(&nest(MAX_DEPTH + 2)));
     let deep = nest(1_000_000);
     let (terms, mut scratch) = (terms(["b"]), Scratch::default());
     assert!(read(deep.as_bytes(), &terms, None, &mut scratch).unwrap().values.is_empty());
-    let brackets = format!("{{\"a\": {}{}}}", "[".repeat(1_000_000), "]".repeat(1_000_000));
-    assert_eq!(record(&brackets).get("a"), Some(&Value::Record));
+    let brackets = |depth: usize| format!("{{\"a\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(record(&brackets(MAX_DEPTH)).get("a"), Some(&Value::Record));
+    assert!(too_deep(&brackets(MAX_DEPTH + 1)));
+    assert!(too_deep(&brackets(1_000_000)));
 }
 
 #[test]
