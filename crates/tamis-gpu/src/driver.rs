@@ -33,10 +33,12 @@ pub enum Kernel {
     LookAhead = 13,
     /// Of units that may hold in few lanes, lane by lane.
     RunSingles = 14,
+    /// Of values in tables of points and cuts.
+    LookUp = 15,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -52,6 +54,7 @@ pub const NAMES: [&str; 15] = [
     "evaluate_sets",
     "look_ahead",
     "run_singles",
+    "look_up",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Level, ListedRows, LoadedPlan,
-    NO_MASK, Pause, Plan, PlannedUnit, RowOrder, RowQuery, RunKind, Tokens,
+    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Keys, Level, ListedRows, LoadedPlan,
+    NO_MASK, Pause, Plan, PlannedUnit, RowOrder, RowQuery, RunKind, Tokens, ValueTable,
 };
 
 use crate::driver::{Address, Driver, Kernel, Stream};
@@ -108,11 +108,20 @@ struct PlanOnDevice {
     by_priority: Option<Buffer>,
     point_offsets: Buffer,
     point_masks: Buffer,
+    value_tables: Buffer,
+    point_keys: KeysOnDevice,
+    cut_keys: KeysOnDevice,
     cut_tables: Buffer,
     items: Buffer,
     first_look: Pause,
     /// What was kept last.
     kept: Mutex<Vec<(u64, Arc<Buffer>)>>,
+}
+
+/// A table as the kernels read it.
+fn words_of(table: &ValueTable) -> [u32; 8] {
+    let ValueTable { first_point, points, first_cut, cuts, cut_table, masks: [a, b], rest } = *table;
+    [first_point, points, first_cut, cuts, cut_table, a, b, rest]
 }
 
 impl Drop for PlanOnDevice {
@@ -121,13 +130,35 @@ impl Drop for PlanOnDevice {
     }
 }
 
-/// The tokens of a block as the device reads them: pairs of event and mask, of event and point, and ranks. They stay until the stream
-/// on which they are copied was waited for.
+struct KeysOnDevice {
+    heads: Buffer,
+    rests: Buffer,
+}
+
+impl KeysOnDevice {
+    fn new(shared: &Arc<Shared>, stream: Stream, keys: &Keys) -> DeviceResult<Self> {
+        let heads = Buffer::of_words(shared, stream, &keys.heads)?;
+        Ok(Self { heads, rests: Buffer::of_words(shared, stream, &keys.rests)? })
+    }
+}
+
+/// The tokens of a block as the device reads them: heads of values and their places; pairs of event and mask, of event and point, and
+/// ranks. They stay until the stream on which they are copied was waited for.
 struct Sent {
     events: usize,
     words: Words,
+    values: usize,
     /// How many pairs there are of each kind.
     counts: [usize; 3],
+}
+
+/// What becomes of the masks that values set; the same as in `kernels.cu`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+enum Masks {
+    Set = 0,
+    Clear = 1,
+    Leave = 2,
 }
 
 /// What a block is asked for.
@@ -165,6 +196,7 @@ impl PlanOnDevice {
             })
             .flatten()
             .collect();
+        let tables: Vec<u32> = plan.value_tables.iter().flat_map(words_of).collect();
         let cut_tables: Vec<u32> =
             plan.cut_tables.iter().flat_map(|[below, above, _]| [*below, *above]).collect();
         let loaded = Self {
@@ -192,6 +224,9 @@ impl PlanOnDevice {
             by_priority: if plan.by_priority.is_empty() { None } else { Some(words(&plan.by_priority)?) },
             point_offsets: words(&plan.point_offsets)?,
             point_masks: words(&plan.point_masks)?,
+            value_tables: words(&tables)?,
+            point_keys: KeysOnDevice::new(shared, stream, &plan.point_keys)?,
+            cut_keys: KeysOnDevice::new(shared, stream, &plan.cut_keys)?,
             cut_tables: words(&cut_tables)?,
             items: words(&items)?,
             first_look: Pause::default(),
@@ -292,14 +327,18 @@ impl PlanOnDevice {
             _ => driver.launch(lane.stream, kernel, count as u64, arguments),
         };
         let [bits, points, ranks] = sent.counts;
-        let at = |pairs: usize| lane.tokens.address + (2 * WORD * pairs) as u64;
+        let tokens = lane.tokens.address;
+        let heads_end = tokens + (LONG * sent.values) as u64;
+        let at = |pairs: usize| heads_end + (WORD * (sent.values + 2 * pairs)) as u64;
         let (masks, summaries) = (lane.masks.address, lane.summaries.address);
-        let set = bits as f64 + points as f64 * self.masks_per_point;
+        let set = bits as f64 + (points + sent.values) as f64 * self.masks_per_point;
+        let mut does = if clears { Masks::Clear } else { Masks::Set };
         if clears && set > CLEARED_AT_ONCE * f64::from(self.bits) {
             // All but the first, which is always full.
             let others = self.bits as usize - 1;
             driver.fill_with_zeros(lane.stream, masks + MASK_BYTES as u64, others * MASK_BYTES)?;
             driver.fill_with_zeros(lane.stream, summaries + WORD as u64, others * WORD)?;
+            does = Masks::Leave;
         } else {
             let clears = u64::from(clears);
             let arguments = [at(0), bits as u64, masks, summaries, clears];
@@ -308,6 +347,26 @@ impl PlanOnDevice {
             let arguments = [at(bits), points as u64, offsets, of_points, masks, summaries, clears];
             launch(Kernel::ScatterPoints, points, &arguments)?;
         }
+        let (of_points, of_cuts) = (&self.point_keys, &self.cut_keys);
+        let arguments = [
+            heads_end,
+            tokens,
+            lane.points.address,
+            sent.values as u64,
+            self.value_tables.address,
+            of_points.heads.address,
+            of_points.rests.address,
+            of_cuts.heads.address,
+            of_cuts.rests.address,
+            self.point_offsets.address,
+            self.point_masks.address,
+            lane.ranks.address,
+            lane.present.address,
+            masks,
+            summaries,
+            does as u64,
+        ];
+        launch(Kernel::LookUp, sent.values, &arguments)?;
         let clears = u64::from(clears);
         let arguments = [at(bits + points), ranks as u64, lane.ranks.address, lane.present.address, clears];
         launch(Kernel::ScatterRanks, ranks, &arguments)
@@ -321,15 +380,20 @@ impl PlanOnDevice {
         }
         let read = || tokens.bits.iter().filter(|token| mask_of(token) != NO_MASK);
         let counts = [read().count(), tokens.points.len(), tokens.ranks.len()];
-        let mut words = Words::new(&self.shared, 2 * counts.iter().sum::<usize>())?;
-        let (bits, rest) = words.as_mut().split_at_mut(2 * counts[0]);
+        let values = tokens.heads.len();
+        let mut words = Words::new(&self.shared, 3 * values + 2 * counts.iter().sum::<usize>())?;
+        let (heads, rest) = words.as_mut().split_at_mut(2 * values);
+        heads.copy_from_slice(bytemuck::cast_slice(&tokens.heads));
+        let (places, rest) = rest.split_at_mut(values);
+        places.copy_from_slice(&tokens.places);
+        let (bits, rest) = rest.split_at_mut(2 * counts[0]);
         for (to, token) in bits.as_chunks_mut().0.iter_mut().zip(read()) {
             *to = [token[0], mask_of(token)];
         }
         let (points, ranks) = rest.split_at_mut(2 * counts[1]);
         points.copy_from_slice(tokens.points.as_flattened());
         ranks.copy_from_slice(tokens.ranks.as_flattened());
-        Ok(Sent { events: tokens.events, words, counts })
+        Ok(Sent { events: tokens.events, words, values, counts })
     }
 
     /// Computes the masks of all units; counts their rows if asked to, or stores the masks of those that have rows.
@@ -340,6 +404,7 @@ impl PlanOnDevice {
         lane.is_under_way = true;
         if !words.is_empty() {
             lane.tokens.reserve_generously(WORD * words.len())?;
+            lane.points.reserve_generously(WORD * sent.values)?;
             driver.upload(lane.stream, lane.tokens.address, bytemuck::cast_slice(words))?;
         }
         let started = self.shared.end(Stage::Upload, lane.stream, started)?;

@@ -10,6 +10,7 @@ pub mod bits;
 pub(crate) mod block_lookup;
 pub(crate) mod catalog;
 pub(crate) mod catalog_builder;
+pub(crate) mod delegated;
 pub(crate) mod equality;
 pub(crate) mod interleaved;
 pub(crate) mod interval_lists;

@@ -15,6 +15,7 @@ use crate::event::arrow::ArrowEvents;
 use crate::event::{Event, EventSource};
 use crate::predicate::block_lookup::LookedUpBlock;
 use crate::predicate::catalog::Catalog;
+use crate::predicate::delegated::{Delegate, Nobody};
 use crate::query::collector::Count;
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
@@ -125,15 +126,23 @@ impl<'e> Block<'e> {
     }
 
     pub(super) fn place(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
-        self.look_up(catalog, looked_up);
+        self.look_up_but(catalog, looked_up, 0, &mut Nobody);
         looked_up.arrange();
     }
 
-    /// The same, to be arranged by event if need be.
-    pub(super) fn look_up(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
+    /// The same without the values of columns that a delegate takes, to be arranged by event if need be.
+    pub(super) fn look_up_but(
+        &self,
+        catalog: &Catalog,
+        looked_up: &mut LookedUpBlock<'e>,
+        most: usize,
+        delegate: &mut impl Delegate,
+    ) {
         match &self.events {
             Events::Loaded(events) => looked_up.place_events(catalog, events),
-            Events::Columns(columns, range) => looked_up.place_rows(catalog, columns, range.clone()),
+            Events::Columns(columns, range) => {
+                looked_up.place_rows_but(catalog, columns, range.clone(), most, delegate)
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
     BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows,
-    LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
+    LoadedRows, MOST_TABLES, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::device_plan::{by_priority, device_plan};
@@ -19,6 +19,7 @@ use crate::event::{Event, EventSource};
 use crate::predicate::bits::Bits;
 use crate::predicate::block_lookup::{Fires, LookedUpBlock, ToldOfEvents};
 use crate::predicate::catalog::{Catalog, Fired, TRUE_BIT};
+use crate::predicate::delegated::Delegate;
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
 /// Fewer events than this are matched here: starting the device would take longer.
@@ -104,9 +105,10 @@ impl<'e> BlocksOnDevice<'e> {
         for (number, part) in view.parts.iter().enumerate() {
             let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
-            block.look_up(catalog, &mut self.looked_up);
             let tokens = &mut self.tokens[number];
-            tokenize(catalog, &mut self.looked_up, block.len(), &mut self.bits, tokens);
+            tokens.clear(block.len());
+            block.look_up_but(catalog, &mut self.looked_up, MOST_TABLES, tokens);
+            tokenize(catalog, &mut self.looked_up, &mut self.bits, tokens);
             for rows in loaded.iter() {
                 let part = PartOnDevice {
                     view,
@@ -527,24 +529,32 @@ fn unchanged_at(part: &Part, rows: impl Iterator<Item = u32>, now: i64) -> Range
     from..=to
 }
 
-/// Says of the events of a block what they satisfy.
+/// Says of the events of a block what they satisfy by the values that were looked up here.
 fn tokenize(
     catalog: &Catalog,
     looked_up: &mut LookedUpBlock<'_>,
-    events: usize,
     bits: &mut Bits,
     tokens: &mut Tokens,
 ) {
-    tokens.clear(events);
     if looked_up.tell(catalog, tokens).is_some() {
         return;
     }
-    tokens.clear(events);
+    tokens.clear_found();
     looked_up.arrange();
-    for at in 0..events {
+    for at in 0..tokens.events {
         bits.reset(catalog.bits as usize);
         let mut told = ToldOfOne { tokens, event: at as u32, bits: catalog.bits };
         looked_up.event(at).fire(catalog, bits, &mut told);
+    }
+}
+
+impl Delegate for Tokens {
+    const TAKES: bool = true;
+
+    #[inline(always)]
+    fn value(&mut self, event: u32, table: u32, head: u64) {
+        self.places.push(table * DEVICE_WIDTH as u32 + event);
+        self.heads.push(head);
     }
 }
 

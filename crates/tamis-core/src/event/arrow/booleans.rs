@@ -68,6 +68,10 @@ impl FoundBooleans {
         Self { ends, found: found.into_iter().map(|(_, id, truth)| (id, truth)).collect() }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     pub fn of_row(&self, row: usize) -> &[(TermId, bool)] {
         let Some(end) = self.ends.get(row) else { return &[] };
         let start = if row == 0 { 0 } else { self.ends[row - 1] };

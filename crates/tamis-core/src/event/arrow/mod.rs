@@ -238,6 +238,11 @@ impl<'b> ArrowEvents<'b> {
         self.booleans.of_row(row)
     }
 
+    /// Whether there are any such terms.
+    pub fn has_booleans(&self) -> bool {
+        !self.booleans.is_empty()
+    }
+
     /// The column of an attribute, or `None` when the batch has none: it is absent from all rows.
     pub fn column(&self, attribute: TermId) -> Option<&ColumnView<'b>> {
         let at = self.columns.binary_search_by_key(&attribute, |(id, _)| *id).ok()?;
