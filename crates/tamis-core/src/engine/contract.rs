@@ -441,11 +441,13 @@ impl RowCounts {
     }
 }
 
-/// What the first events of a block cost.
+/// What is noted of a block. Events that were matched together, on this processor or on a device, cost nothing of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observation {
+    /// How many were matched one by one, which are the first of the block, their matches, and the time that they took.
     pub events: usize,
     pub matches: usize,
+    /// The work for these, and values of kinds that nobody expects in any event of the block.
     pub work: Work,
     pub nanoseconds: u64,
 }

@@ -87,7 +87,7 @@ impl Driver for Copies {
     }
 }
 
-/// A plan with one predicate, which nobody reads, and so many rows.
+/// A plan with one predicate, no unit, and this many rows, which hold for every event.
 fn plan(rows: usize) -> Plan {
     Plan {
         bits: 2,
