@@ -35,10 +35,12 @@ pub enum Kernel {
     RunSingles = 14,
     /// Of values in tables of points and cuts.
     LookUp = 15,
+    /// Of all rows of all events, without order.
+    ListFew = 16,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -55,6 +57,7 @@ pub const NAMES: [&str; 16] = [
     "look_ahead",
     "run_singles",
     "look_up",
+    "list_few",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.

@@ -111,6 +111,9 @@ KERNEL list_chunks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a
 KERNEL take_first(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9) {
     if (32 * (THREAD / 32) < a6) take_first_warp(THREAD / 32, ROWS(a5), a6, a7, P(u32, 8), P(u32, 9));
 }
+KERNEL list_few(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9) {
+    list_few_thread(THREAD, ROWS(a5), a6, P(u32, 7), a8, P(Match, 9));
+}
 KERNEL count_events(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) {
     count_events_thread(THREAD, ROWS(a5), a6, P(u32, 7));
 }
@@ -162,6 +165,7 @@ extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
         break;
     }
     case 10: FOR_THREADS count_events_thread(thread, ROWS(a[5]), a[6], P(u32, 7)); break;
+    case 16: FOR_THREADS list_few_thread(thread, ROWS(a[5]), a[6], P(u32, 7), a[8], P(Match, 9)); break;
     case 11:
         for (u64 warp = 0; warp < threads / 32; ++warp)
             if (32 * warp < a[6]) take_first_warp(warp, ROWS(a[5]), a[6], a[7], P(u32, 8), P(u32, 9));

@@ -303,12 +303,14 @@ pub trait Version: Sync {
         None
     }
 
-    /// The same on a device, in blocks of any size; `None` if the engine has no plan for one.
+    /// The same on a device, in blocks of any size, each of which may take this many threads; `None` if the engine has no plan for a
+    /// device.
     fn device_blocks<'e>(
         &'e self,
         _events: &'e dyn EventSource,
         _filter: &'e Filter<'e>,
         _memory: &'e DeviceMemory,
+        _threads: usize,
     ) -> Option<Box<dyn Blocks + 'e>> {
         None
     }

@@ -224,6 +224,25 @@ impl Tokens {
         self.heads.clear();
     }
 
+    /// Numbers events from this one on.
+    pub fn move_events(&mut self, first: u32) {
+        for [place, _] in self.bits.iter_mut().chain(&mut self.points).chain(&mut self.ranks) {
+            *place += first;
+        }
+        self.places.iter_mut().for_each(|place| *place += first);
+    }
+
+    /// Adds those of other events, the first of which is this one.
+    pub fn append(&mut self, mut other: Self, first: u32) {
+        other.move_events(first);
+        self.events += other.events;
+        self.bits.append(&mut other.bits);
+        self.points.append(&mut other.points);
+        self.ranks.append(&mut other.ranks);
+        self.places.append(&mut other.places);
+        self.heads.append(&mut other.heads);
+    }
+
     /// Forgets what was looked up here.
     pub fn clear_found(&mut self) {
         self.bits.clear();

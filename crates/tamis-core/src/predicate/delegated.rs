@@ -86,7 +86,8 @@ impl Delegated {
             _ => return None,
         };
         let (head, distance) = head_and_distance(ordered_key(value)?);
-        (distance == self.distances[at]).then_some((self.is_asked[at].then_some(self.first + at as u32), head))
+        (distance == self.distances[at])
+            .then_some((self.is_asked[at].then_some(self.first + at as u32), head))
     }
 }
 
@@ -112,8 +113,13 @@ impl Catalog {
         let points = points.filter(|table| table.kind == kind as u32 && table.of_elements == 0);
         let mut cuts = (entry.first_cuts..).zip(self.cuts_of(entry));
         KeyedTable {
-            points: points.map(|table| table.first_entry..table.first_entry + table.entries).next().unwrap_or(0..0),
-            cuts: cuts.find(|(_, table)| table.kind == kind as u32 && table.len > 0).map(|(number, _)| number),
+            points: points
+                .map(|table| table.first_entry..table.first_entry + table.entries)
+                .next()
+                .unwrap_or(0..0),
+            cuts: cuts
+                .find(|(_, table)| table.kind == kind as u32 && table.len > 0)
+                .map(|(number, _)| number),
             bits: [entry.present, entry.defined[kind as usize]],
             distance: distance_of(kind),
         }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
+use crate::driver::Address;
 
 /// Memory of this process; nothing is launched. Copies from pinned memory are under way until the stream is waited for.
 #[derive(Default)]

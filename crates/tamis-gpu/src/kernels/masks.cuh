@@ -20,6 +20,8 @@ INLINE u32 lanes_that(bool is, u32) { return __ballot_sync(ALL_LANES, is); }
 INLINE u32 first_bit(u32 word) { return __ffs(word) - 1; }
 INLINE void set_bits(u32 *word, u32 bits) { atomicOr(word, bits); }
 INLINE void add_to(u32 *count, u32 more) { atomicAdd(count, more); }
+INLINE u32 fetch_and_add(u32 *count, u32 more) { return atomicAdd(count, more); }
+INLINE u32 seen(const u32 *count) { return __ldcg(count); }
 INLINE u32 flip_bits(u32 *word, u32 bits) { return atomicXor(word, bits); }
 INLINE u32 count_bits(u32 word) { return __popc(word); }
 #else
@@ -32,6 +34,8 @@ INLINE u32 lanes_that(bool is, u32 lane) { return is ? 1u << lane : 0; }
 INLINE u32 first_bit(u32 word) { return __builtin_ctz(word); }
 INLINE void set_bits(u32 *word, u32 bits) { *word |= bits; }
 INLINE void add_to(u32 *count, u32 more) { *count += more; }
+INLINE u32 fetch_and_add(u32 *count, u32 more) { u32 before = *count; *count += more; return before; }
+INLINE u32 seen(const u32 *count) { return *count; }
 INLINE u32 flip_bits(u32 *word, u32 bits) { u32 before = *word; *word ^= bits; return before; }
 INLINE u32 count_bits(u32 word) { return __builtin_popcount(word); }
 #endif

@@ -158,8 +158,12 @@ INLINE void take_first_warp(u64 warp, RowInputs in, u64 events, u32 most, u32 *c
     }
 }
 
-// For how many events each row holds. A thread has a row: lanes that its summary leaves out are not read. Events behind the last
-// one satisfy whatever must be absent: they are left out.
+// The events of a word that come before the last one. Those behind it satisfy whatever must be absent.
+INLINE u32 before_last(u64 first, u64 events) {
+    return first >= events ? 0 : events - first >= 32 ? ~0u : (1u << (events - first)) - 1;
+}
+
+// For how many events each row holds. A thread has a row: lanes that its summary leaves out are not read.
 INLINE void count_events_thread(u64 thread, RowInputs in, u64 events, u32 *counts) {
     if (thread >= in.rows) return;
     Row row = row_in_order(in, thread);
@@ -167,11 +171,32 @@ INLINE void count_events_thread(u64 thread, RowInputs in, u64 events, u32 *count
     for (u32 lanes = row.lanes; lanes != 0; lanes &= lanes - 1) {
         u32 lane = first_bit(lanes);
         Mask m = load(in.masks, row.mask, lane);
-        UNROLL for (u32 word = 0; word < 4; ++word) {
-            u64 first = lane * 128 + 32 * word;
-            u32 there = first >= events ? 0 : events - first >= 32 ? ~0u : (1u << (events - first)) - 1;
-            found += count_bits(m.w[word] & there);
-        }
+        UNROLL for (u32 word = 0; word < 4; ++word) found += count_bits(m.w[word] & before_last(lane * 128 + 32 * word, events));
     }
     counts[thread] = found;
+}
+
+struct Match { u32 event, place, row; };
+
+// Lists the events for which each row holds, in no order, and counts them. If there are more than there is room for, nobody reads the
+// list, and threads end as soon as they see it. A thread has a row.
+INLINE void list_few_thread(u64 thread, RowInputs in, u64 events, u32 *count, u64 room, Match *listed) {
+    if (thread >= in.rows) return;
+    Row row = row_in_order(in, thread);
+    for (u32 lanes = row.lanes; lanes != 0 && seen(count) <= room; lanes &= lanes - 1) {
+        u32 lane = first_bit(lanes), found = 0;
+        Mask m = load(in.masks, row.mask, lane);
+        UNROLL for (u32 word = 0; word < 4; ++word) {
+            m.w[word] &= before_last(lane * 128 + 32 * word, events);
+            found += count_bits(m.w[word]);
+        }
+        if (found == 0) continue;
+        u32 at = fetch_and_add(count, found);
+        UNROLL for (u32 word = 0; word < 4; ++word) {
+            for (u32 rest = m.w[word]; rest != 0; rest &= rest - 1, ++at) {
+                Match match = { lane * 128 + 32 * word + first_bit(rest), (u32)thread, row.row };
+                if (at < room) listed[at] = match;
+            }
+        }
+    }
 }

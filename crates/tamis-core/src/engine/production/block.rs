@@ -117,6 +117,23 @@ impl<'e> Block<'e> {
         }
     }
 
+    /// How many values of columns there may be.
+    pub(super) fn cells(&self) -> usize {
+        match &self.events {
+            Events::Columns(columns, range) => columns.columns().len() * range.len(),
+            Events::Loaded(_) => 0,
+        }
+    }
+
+    /// The same events in this many blocks or fewer; none if they do not lie in columns.
+    pub(super) fn in_pieces(&self, most: usize) -> Vec<Self> {
+        let Events::Columns(columns, range) = &self.events else { return vec![] };
+        let piece = range.len().div_ceil(most).max(1);
+        let starts = range.clone().step_by(piece);
+        let pieces = starts.map(|start| Events::Columns(columns, start..range.end.min(start + piece)));
+        pieces.map(|events| Self { view: self.view, events }).collect()
+    }
+
     /// Calls `see` with an event.
     pub(super) fn with_event(&self, at: usize, see: impl FnOnce(&Event<'_>)) {
         match &self.events {

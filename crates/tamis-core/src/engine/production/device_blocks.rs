@@ -5,21 +5,18 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::block::Block;
+use super::device_tokens::{Gathering, gather};
 use super::host_blocks::HostBlocks;
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
     BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows,
-    LoadedRows, MOST_TABLES, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
+    LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
 use crate::event::{Event, EventSource};
-use crate::predicate::bits::Bits;
-use crate::predicate::block_lookup::{Fires, LookedUpBlock, ToldOfEvents};
-use crate::predicate::catalog::{Catalog, Fired, TRUE_BIT};
-use crate::predicate::delegated::Delegate;
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
 /// Fewer events than this are matched here: starting the device would take longer.
@@ -45,8 +42,9 @@ pub struct BlocksOnDevice<'e> {
     filter: &'e Filter<'e>,
     memory: &'e DeviceMemory,
     here: HostBlocks<'e>,
-    looked_up: LookedUpBlock<'e>,
-    bits: Bits,
+    /// For each block.
+    threads: usize,
+    workspace: Gathering<'e>,
     /// By part.
     tokens: Vec<Tokens>,
 }
@@ -57,6 +55,7 @@ impl<'e> BlocksOnDevice<'e> {
         events: &'e dyn EventSource,
         filter: &'e Filter<'e>,
         memory: &'e DeviceMemory,
+        threads: usize,
     ) -> Self {
         Self {
             view,
@@ -64,8 +63,8 @@ impl<'e> BlocksOnDevice<'e> {
             filter,
             memory,
             here: HostBlocks::new(view, events, filter),
-            looked_up: LookedUpBlock::default(),
-            bits: Bits::default(),
+            threads,
+            workspace: Gathering::default(),
             tokens: vec![],
         }
     }
@@ -106,9 +105,7 @@ impl<'e> BlocksOnDevice<'e> {
             let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
             let tokens = &mut self.tokens[number];
-            tokens.clear(block.len());
-            block.look_up_but(catalog, &mut self.looked_up, MOST_TABLES, tokens);
-            tokenize(catalog, &mut self.looked_up, &mut self.bits, tokens);
+            gather(block, catalog, self.threads, &mut self.workspace, tokens);
             for rows in loaded.iter() {
                 let part = PartOnDevice {
                     view,
@@ -527,77 +524,4 @@ fn unchanged_at(part: &Part, rows: impl Iterator<Item = u32>, now: i64) -> Range
         }
     }
     from..=to
-}
-
-/// Says of the events of a block what they satisfy by the values that were looked up here.
-fn tokenize(
-    catalog: &Catalog,
-    looked_up: &mut LookedUpBlock<'_>,
-    bits: &mut Bits,
-    tokens: &mut Tokens,
-) {
-    if looked_up.tell(catalog, tokens).is_some() {
-        return;
-    }
-    tokens.clear_found();
-    looked_up.arrange();
-    for at in 0..tokens.events {
-        bits.reset(catalog.bits as usize);
-        let mut told = ToldOfOne { tokens, event: at as u32, bits: catalog.bits };
-        looked_up.event(at).fire(catalog, bits, &mut told);
-    }
-}
-
-impl Delegate for Tokens {
-    const TAKES: bool = true;
-
-    #[inline(always)]
-    fn value(&mut self, event: u32, table: u32, head: u64) {
-        self.places.push(table * DEVICE_WIDTH as u32 + event);
-        self.heads.push(head);
-    }
-}
-
-impl ToldOfEvents for Tokens {
-    fn bit(&mut self, event: u32, bit: u32) {
-        self.bits.push([event, bit]);
-    }
-
-    fn point(&mut self, event: u32, point: u32) {
-        self.points.push([event, point]);
-    }
-
-    fn rank(&mut self, event: u32, table: u32, rank: u32) {
-        self.ranks.push([table * DEVICE_WIDTH as u32 + event, rank]);
-    }
-}
-
-/// Tells tokens what one event satisfies.
-struct ToldOfOne<'a> {
-    tokens: &'a mut Tokens,
-    event: u32,
-    /// Keys from this one on are of intervals, which the device computes from ranks.
-    bits: u32,
-}
-
-impl Fired for ToldOfOne<'_> {
-    fn key(&mut self, key: u32) {
-        if key != TRUE_BIT && key < self.bits {
-            self.tokens.bit(self.event, key);
-        }
-    }
-
-    fn run(&mut self, _: u32, _: u32, _: u32) {
-        unreachable!("a point has a rank in each table")
-    }
-
-    fn point(&mut self, point: u32) -> bool {
-        self.tokens.point(self.event, point);
-        true
-    }
-
-    fn rank(&mut self, table: u32, rank: u32) -> bool {
-        self.tokens.rank(self.event, table, rank);
-        true
-    }
 }
