@@ -132,3 +132,32 @@ def test_values_of_any_kind_and_size(kernels: Path, seed: int) -> None:
     assert ask() == expected
     assert index.stats()["device_blocks"] > 0
     assert index.stats()["device_failure"] is None
+
+
+def test_threads_share_the_events_of_a_block(kernels: Path) -> None:
+    """With fewer blocks than threads, each thread gathers some events of a block, numbered from zero."""
+    draw = random.Random(5)
+    rows, names = 1500, [f"a{each}" for each in range(400)]
+    columns = {name: [None] * rows for name in names}
+    for row in range(rows):
+        for name in draw.sample(names, 12):
+            columns[name][row] = draw.choice([0, 1, 2, 3, EDGE + 1])
+    batch = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+    batch = batch.append_column("t", pa.array([f"v{draw.randrange(30)}" for _ in range(rows)]))
+    index = tamis.Index()
+    for id in range(500):
+        one, other = draw.sample(names, 2)
+        test = draw.choice(
+            [f"{one} = {draw.randrange(4)}", f"{one} > {draw.randrange(4)}", f"{one} > {EDGE}"]
+        )
+        rest = draw.choice(
+            [f"{other} < 3", f"t = 'v{draw.randrange(30)}'", f"t LIKE '%{draw.randrange(9)}'", "a0 IS NULL"]
+        )
+        index.add(id, f"{test} {draw.choice(['AND', 'OR'])} {rest}")
+    index.optimize()
+    expected = index.match_batch(batch), index.count_batch(batch)
+    on_device(index, kernels)
+    for threads in (1, 16):
+        assert index.match_batch(batch, threads=threads).equals(expected[0])
+        assert index.count_batch(batch, threads=threads).equals(expected[1])
+    assert index.stats()["device_failure"] is None
