@@ -8,13 +8,25 @@ An old compiler on purpose: drivers read PTX that is no newer than they are.
 import ctypes
 import hashlib
 import importlib.util
+import re
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "crates" / "tamis-gpu" / "src" / "kernels.cu"
+INCLUDE = re.compile(rb'#include "([\w/.]+)"\n')
 OPTIONS = [b"--std=c++14", b"--fmad=false"]
 # The second is for devices that copy to shared memory on their own.
 ARCHITECTURES = {"kernels.ptx": b"compute_70", "kernels_async.ptx": b"compute_80"}
 TARGETS = [SOURCE.with_name(name) for name in ARCHITECTURES]
+
+
+def source() -> bytes:
+    """The kernels with the files that they include: the run-time compiler looks for none."""
+
+    def included(line: bytes) -> bytes:
+        match = INCLUDE.fullmatch(line)
+        return (SOURCE.parent / match[1].decode()).read_bytes() if match else line
+
+    return b"".join(map(included, SOURCE.read_bytes().splitlines(keepends=True)))
 
 
 def options(target: Path) -> list[bytes]:
@@ -27,7 +39,7 @@ def headed(ptx: str, target: Path) -> str:
 
     So a test can tell, without the compiler, that neither was changed alone.
     """
-    made_of = hashlib.sha256(SOURCE.read_bytes() + b" ".join(options(target))).hexdigest()
+    made_of = hashlib.sha256(source() + b" ".join(options(target))).hexdigest()
     return f"// kernels.cu {made_of}, PTX {hashlib.sha256(ptx.encode()).hexdigest()}\n{ptx}"
 
 
@@ -38,7 +50,7 @@ def compile_to_ptx(target: Path) -> str:
         raise SystemExit("nvidia-cuda-nvrtc-cu12 is not installed; see the head of this file")
     nvrtc = ctypes.CDLL(str(next(Path(spec.submodule_search_locations[0], "lib").glob("libnvrtc.so.*"))))
     program = ctypes.c_void_p()
-    nvrtc.nvrtcCreateProgram(ctypes.byref(program), SOURCE.read_bytes(), b"kernels.cu", 0, None, None)
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source(), b"kernels.cu", 0, None, None)
     given = options(target)
     failed = nvrtc.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given))
     if failed:

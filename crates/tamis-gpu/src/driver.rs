@@ -33,10 +33,14 @@ pub enum Kernel {
     LookAhead = 13,
     /// Of units that may hold in few lanes, lane by lane.
     RunSingles = 14,
+    /// Of values in tables of points and cuts.
+    LookUp = 15,
+    /// Of all rows of all events, without order.
+    ListFew = 16,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 17] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -52,6 +56,8 @@ pub const NAMES: [&str; 15] = [
     "evaluate_sets",
     "look_ahead",
     "run_singles",
+    "look_up",
+    "list_few",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.

@@ -1,16 +1,18 @@
 //! Plans on a device, whatever its driver.
 
+mod rows;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Level, ListedRows, LoadedPlan,
-    NO_MASK, Pause, Plan, PlannedUnit, RowOrder, RowQuery, RunKind, Tokens,
+    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Keys, Level, ListedRows,
+    LoadedPlan, NO_MASK, Pause, Plan, PlannedUnit, RowOrder, RowQuery, RunKind, Tokens, ValueTable,
 };
 
-use crate::driver::{Address, Driver, Kernel, Stream};
+use crate::driver::{Driver, Kernel, Stream};
 use crate::lane::{Buffer, Lane, Lanes};
 use crate::pinned::Words;
 use crate::shared::{Shared, Stage};
@@ -27,16 +29,10 @@ const LISTED_WORDS: usize = 8;
 const CHUNK: usize = 256;
 /// Chunks whose counts one thread adds up.
 const CHUNKS_IN_GROUP: usize = 64;
-/// Rows that are looked at first when only the best are wanted: with many matches they are among these.
-const FIRST_LOOK: usize = 32 * 1024;
-/// No more than so many are looked for that way.
-const MOST_FIRST: u32 = 64;
 /// Cuts that one warp sets; the same as in `kernels.cu`.
 const CUTS_PER_ITEM: u32 = 8;
 /// If this many bits were set for each mask of a predicate, filling all masks takes less time than clearing them one by one.
 const CLEARED_AT_ONCE: f64 = 4.0;
-/// Rows that are listed before they are copied back.
-const LISTED_AT_ONCE: usize = 1 << 25;
 /// Filters whose rows are kept on the device, for each plan.
 const FILTERS: usize = 4;
 
@@ -108,11 +104,21 @@ struct PlanOnDevice {
     by_priority: Option<Buffer>,
     point_offsets: Buffer,
     point_masks: Buffer,
+    value_tables: Buffer,
+    point_keys: KeysOnDevice,
+    cut_keys: KeysOnDevice,
     cut_tables: Buffer,
     items: Buffer,
     first_look: Pause,
+    few: Pause,
     /// What was kept last.
     kept: Mutex<Vec<(u64, Arc<Buffer>)>>,
+}
+
+/// A table as the kernels read it.
+fn words_of(table: &ValueTable) -> [u32; 8] {
+    let ValueTable { first_point, points, first_cut, cuts, cut_table, masks: [a, b], rest } = *table;
+    [first_point, points, first_cut, cuts, cut_table, a, b, rest]
 }
 
 impl Drop for PlanOnDevice {
@@ -121,13 +127,35 @@ impl Drop for PlanOnDevice {
     }
 }
 
-/// The tokens of a block as the device reads them: pairs of event and mask, of event and point, and ranks. They stay until the stream
-/// on which they are copied was waited for.
+struct KeysOnDevice {
+    heads: Buffer,
+    rests: Buffer,
+}
+
+impl KeysOnDevice {
+    fn new(shared: &Arc<Shared>, stream: Stream, keys: &Keys) -> DeviceResult<Self> {
+        let heads = Buffer::of_words(shared, stream, &keys.heads)?;
+        Ok(Self { heads, rests: Buffer::of_words(shared, stream, &keys.rests)? })
+    }
+}
+
+/// The tokens of a block as the device reads them: heads of values and their places; pairs of event and mask, of event and point, and
+/// ranks. They stay until the stream on which they are copied was waited for.
 struct Sent {
     events: usize,
     words: Words,
+    values: usize,
     /// How many pairs there are of each kind.
     counts: [usize; 3],
+}
+
+/// What becomes of the masks that values set; the same as in `kernels.cu`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+enum Masks {
+    Set = 0,
+    Clear = 1,
+    Leave = 2,
 }
 
 /// What a block is asked for.
@@ -165,6 +193,7 @@ impl PlanOnDevice {
             })
             .flatten()
             .collect();
+        let tables: Vec<u32> = plan.value_tables.iter().flat_map(words_of).collect();
         let cut_tables: Vec<u32> =
             plan.cut_tables.iter().flat_map(|[below, above, _]| [*below, *above]).collect();
         let loaded = Self {
@@ -192,9 +221,13 @@ impl PlanOnDevice {
             by_priority: if plan.by_priority.is_empty() { None } else { Some(words(&plan.by_priority)?) },
             point_offsets: words(&plan.point_offsets)?,
             point_masks: words(&plan.point_masks)?,
+            value_tables: words(&tables)?,
+            point_keys: KeysOnDevice::new(shared, stream, &plan.point_keys)?,
+            cut_keys: KeysOnDevice::new(shared, stream, &plan.cut_keys)?,
             cut_tables: words(&cut_tables)?,
             items: words(&items)?,
             first_look: Pause::default(),
+            few: Pause::default(),
             kept: Mutex::default(),
         };
         lanes.add_plan();
@@ -292,14 +325,18 @@ impl PlanOnDevice {
             _ => driver.launch(lane.stream, kernel, count as u64, arguments),
         };
         let [bits, points, ranks] = sent.counts;
-        let at = |pairs: usize| lane.tokens.address + (2 * WORD * pairs) as u64;
+        let tokens = lane.tokens.address;
+        let heads_end = tokens + (LONG * sent.values) as u64;
+        let at = |pairs: usize| heads_end + (WORD * (sent.values + 2 * pairs)) as u64;
         let (masks, summaries) = (lane.masks.address, lane.summaries.address);
-        let set = bits as f64 + points as f64 * self.masks_per_point;
+        let set = bits as f64 + (points + sent.values) as f64 * self.masks_per_point;
+        let mut does = if clears { Masks::Clear } else { Masks::Set };
         if clears && set > CLEARED_AT_ONCE * f64::from(self.bits) {
             // All but the first, which is always full.
             let others = self.bits as usize - 1;
             driver.fill_with_zeros(lane.stream, masks + MASK_BYTES as u64, others * MASK_BYTES)?;
             driver.fill_with_zeros(lane.stream, summaries + WORD as u64, others * WORD)?;
+            does = Masks::Leave;
         } else {
             let clears = u64::from(clears);
             let arguments = [at(0), bits as u64, masks, summaries, clears];
@@ -308,6 +345,26 @@ impl PlanOnDevice {
             let arguments = [at(bits), points as u64, offsets, of_points, masks, summaries, clears];
             launch(Kernel::ScatterPoints, points, &arguments)?;
         }
+        let (of_points, of_cuts) = (&self.point_keys, &self.cut_keys);
+        let arguments = [
+            heads_end,
+            tokens,
+            lane.points.address,
+            sent.values as u64,
+            self.value_tables.address,
+            of_points.heads.address,
+            of_points.rests.address,
+            of_cuts.heads.address,
+            of_cuts.rests.address,
+            self.point_offsets.address,
+            self.point_masks.address,
+            lane.ranks.address,
+            lane.present.address,
+            masks,
+            summaries,
+            does as u64,
+        ];
+        launch(Kernel::LookUp, sent.values, &arguments)?;
         let clears = u64::from(clears);
         let arguments = [at(bits + points), ranks as u64, lane.ranks.address, lane.present.address, clears];
         launch(Kernel::ScatterRanks, ranks, &arguments)
@@ -321,15 +378,20 @@ impl PlanOnDevice {
         }
         let read = || tokens.bits.iter().filter(|token| mask_of(token) != NO_MASK);
         let counts = [read().count(), tokens.points.len(), tokens.ranks.len()];
-        let mut words = Words::new(&self.shared, 2 * counts.iter().sum::<usize>())?;
-        let (bits, rest) = words.as_mut().split_at_mut(2 * counts[0]);
+        let values = tokens.heads.len();
+        let mut words = Words::new(&self.shared, 3 * values + 2 * counts.iter().sum::<usize>())?;
+        let (heads, rest) = words.as_mut().split_at_mut(2 * values);
+        heads.copy_from_slice(bytemuck::cast_slice(&tokens.heads));
+        let (places, rest) = rest.split_at_mut(values);
+        places.copy_from_slice(&tokens.places);
+        let (bits, rest) = rest.split_at_mut(2 * counts[0]);
         for (to, token) in bits.as_chunks_mut().0.iter_mut().zip(read()) {
             *to = [token[0], mask_of(token)];
         }
         let (points, ranks) = rest.split_at_mut(2 * counts[1]);
         points.copy_from_slice(tokens.points.as_flattened());
         ranks.copy_from_slice(tokens.ranks.as_flattened());
-        Ok(Sent { events: tokens.events, words, counts })
+        Ok(Sent { events: tokens.events, words, values, counts })
     }
 
     /// Computes the masks of all units; counts their rows if asked to, or stores the masks of those that have rows.
@@ -340,6 +402,7 @@ impl PlanOnDevice {
         lane.is_under_way = true;
         if !words.is_empty() {
             lane.tokens.reserve_generously(WORD * words.len())?;
+            lane.points.reserve_generously(WORD * sent.values)?;
             driver.upload(lane.stream, lane.tokens.address, bytemuck::cast_slice(words))?;
         }
         let started = self.shared.end(Stage::Upload, lane.stream, started)?;
@@ -396,176 +459,6 @@ impl PlanOnDevice {
             }
         }
         Ok(())
-    }
-
-    /// The first arguments of all kernels that look at rows.
-    fn row_arguments(&self, lane: &Lane, block: Block<'_>, order: RowOrder, rows: usize) -> [u64; 6] {
-        [
-            self.mask_of_row.address,
-            self.order(order),
-            block.kept.map_or(0, |kept| kept.address),
-            lane.masks.address,
-            lane.summaries.address,
-            rows as u64,
-        ]
-    }
-
-    /// Finds out where the rows of each chunk go, and how many each event has.
-    fn count_rows(
-        &self,
-        lane: &mut Lane,
-        block: Block<'_>,
-        order: RowOrder,
-        rows: usize,
-    ) -> DeviceResult<Vec<u32>> {
-        let driver = &self.shared.driver;
-        let started = Instant::now();
-        let chunks = rows.div_ceil(CHUNK);
-        let groups = chunks.div_ceil(CHUNKS_IN_GROUP);
-        lane.places.reserve(chunks * DEVICE_WIDTH * WORD)?;
-        lane.groups.reserve(groups * DEVICE_WIDTH * WORD)?;
-        if rows == 0 {
-            return Ok(vec![0; block.sent.events]);
-        }
-        let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
-        let arguments = [a, b, c, d, e, f, lane.places.address, chunks as u64];
-        driver.launch(lane.stream, Kernel::CountChunks, 32 * chunks as u64, &arguments)?;
-        let arguments = [lane.places.address, chunks as u64, CHUNKS_IN_GROUP as u64, lane.groups.address];
-        driver.launch(lane.stream, Kernel::Scan, (groups * DEVICE_WIDTH) as u64, &arguments)?;
-        let arguments = [lane.groups.address, groups as u64, groups as u64, lane.counts.address];
-        driver.launch(lane.stream, Kernel::Scan, DEVICE_WIDTH as u64, &arguments)?;
-        self.shared.end(Stage::Rows, lane.stream, started)?;
-        self.download_counts(lane, block.sent.events)
-    }
-
-    fn order(&self, order: RowOrder) -> u64 {
-        match (order, &self.by_priority) {
-            (RowOrder::Priority, Some(rows)) => rows.address,
-            _ => 0,
-        }
-    }
-
-    fn download(&self, lane: &mut Lane, from: Address, into: &mut [u32]) -> DeviceResult<()> {
-        let started = Instant::now();
-        self.shared.driver.download(lane.stream, from, bytemuck::cast_slice_mut(into))?;
-        lane.is_under_way = false;
-        self.shared.end(Stage::Download, lane.stream, started).map(|_| ())
-    }
-
-    fn download_words(&self, lane: &mut Lane, from: Address, count: usize) -> DeviceResult<Words> {
-        let mut words = Words::new(&self.shared, count)?;
-        self.download(lane, from, words.as_mut())?;
-        Ok(words)
-    }
-
-    fn download_counts(&self, lane: &mut Lane, events: usize) -> DeviceResult<Vec<u32>> {
-        let counts = lane.counts.address;
-        self.download_words(lane, counts, events).map(|words| words.as_ref().to_vec())
-    }
-
-    /// The first of some rows, in order, that hold for each event.
-    fn take_first(
-        &self,
-        lane: &mut Lane,
-        block: Block<'_>,
-        query: RowQuery,
-        rows: usize,
-    ) -> DeviceResult<ListedRows> {
-        let RowQuery { order, events, most } = query;
-        let started = Instant::now();
-        let count = events * (1 + most as usize);
-        lane.found.reserve(count * WORD)?;
-        let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
-        let (counts, listed) = (lane.found.address, lane.found.address + (events * WORD) as u64);
-        let arguments = [a, b, c, d, e, f, events as u64, most.into(), counts, listed];
-        self.shared.driver.launch(lane.stream, Kernel::TakeFirst, events as u64, &arguments)?;
-        self.shared.end(Stage::Rows, lane.stream, started)?;
-        let words = self.download_words(lane, counts, count)?;
-        let (counts, listed) = words.as_ref().split_at(events);
-        let mut found = Vec::with_capacity(listed.len());
-        let ends = counts.iter().zip(listed.chunks(most as usize)).map(|(count, rows)| {
-            found.extend_from_slice(&rows[..*count as usize]);
-            found.len()
-        });
-        Ok(ListedRows { ends: ends.collect(), rows: Box::new(found) })
-    }
-
-    fn list(&self, lane: &mut Lane, block: Block<'_>, query: RowQuery) -> DeviceResult<ListedRows> {
-        let RowQuery { order, events, most } = query;
-        let driver = &self.shared.driver;
-        self.evaluate(lane, block.sent, false)?;
-        let looked_at = self.rows.min(FIRST_LOOK);
-        let looks_at_all = looked_at == self.rows;
-        if (1..=MOST_FIRST).contains(&most) && (looks_at_all || self.first_look.is_over()) {
-            match self.take_first(lane, block, query, looked_at) {
-                // The lists below are as short as they have to be.
-                Err(error) if error.is_memory => {}
-                found => {
-                    let found = found?;
-                    let is_enough = looks_at_all || found.len() == events * most as usize;
-                    self.first_look.note(is_enough);
-                    if is_enough {
-                        return Ok(found);
-                    }
-                }
-            }
-        }
-        let totals = self.count_rows(lane, block, order, self.rows)?;
-        let mut end = 0;
-        let ends: Vec<usize> = totals[..events]
-            .iter()
-            .map(|total| {
-                end += (*total).min(most) as usize;
-                end
-            })
-            .collect();
-        let starts = |event: usize| if event == 0 { 0 } else { ends[event - 1] };
-        let offsets: Vec<u64> = (0..events).map(|event| starts(event) as u64).collect();
-        driver.upload(lane.stream, lane.offsets.address, bytemuck::cast_slice(&offsets))?;
-        let mut rows = Words::new(&self.shared, ends.last().copied().unwrap_or(0))?;
-        let (mut first, mut at_once) = (0, LISTED_AT_ONCE);
-        while first < events {
-            // As many events as there is room for, and one at least.
-            let fit = ends[first..].partition_point(|end| end - starts(first) <= at_once).max(1);
-            let last = first + fit;
-            let count = ends[last - 1] - starts(first);
-            if count > 0 {
-                match lane.found.reserve(count * WORD) {
-                    Err(error) if error.is_memory && fit > 1 => {
-                        at_once = count / 2;
-                        continue;
-                    }
-                    reserved => reserved?,
-                };
-                let chunks = self.rows.div_ceil(CHUNK) as u64;
-                let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, self.rows);
-                let arguments = [
-                    a,
-                    b,
-                    c,
-                    d,
-                    e,
-                    f,
-                    lane.places.address,
-                    lane.groups.address,
-                    lane.offsets.address,
-                    lane.found.address,
-                    CHUNKS_IN_GROUP as u64,
-                    first as u64,
-                    last as u64,
-                    most.into(),
-                    chunks,
-                ];
-                let started = Instant::now();
-                driver.launch(lane.stream, Kernel::ListChunks, 32 * chunks, &arguments)?;
-                self.shared.end(Stage::Rows, lane.stream, started)?;
-                let into = &mut rows.as_mut()[starts(first)..ends[last - 1]];
-                let listed = lane.found.address;
-                self.download(lane, listed, into)?;
-            }
-            first = last;
-        }
-        Ok(ListedRows { ends, rows: Box::new(rows) })
     }
 }
 

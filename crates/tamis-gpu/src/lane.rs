@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use bytemuck::NoUninit;
 use tamis_core::engine::device::DeviceResult;
 
 use crate::driver::{Address, Stream};
@@ -35,10 +36,11 @@ impl Buffer {
         Ok(Self { shared: shared.clone(), address, bytes, used_for })
     }
 
-    /// A copy of what is here; of one word at least, so that there is an address.
-    pub fn of_words(shared: &Arc<Shared>, stream: Stream, words: &[u32]) -> DeviceResult<Self> {
-        let buffer = Self::new(shared, 4 * words.len().max(1), Use::Plan)?;
-        shared.driver.upload(stream, buffer.address, bytemuck::cast_slice(words))?;
+    /// A copy of words that are here; of a byte at least, so that there is an address.
+    pub fn of_words<T: NoUninit>(shared: &Arc<Shared>, stream: Stream, words: &[T]) -> DeviceResult<Self> {
+        let bytes: &[u8] = bytemuck::cast_slice(words);
+        let buffer = Self::new(shared, bytes.len().max(1), Use::Plan)?;
+        shared.driver.upload(stream, buffer.address, bytes)?;
         Ok(buffer)
     }
 
@@ -93,6 +95,8 @@ pub struct Lane {
     pub ranks: Buffer,
     pub present: Buffer,
     pub tokens: Buffer,
+    /// By value that is looked up, its point.
+    pub points: Buffer,
     /// Of a level, by kind, and those that are run lane by lane.
     pub tasks: Buffer,
     pub singles: Buffer,
@@ -120,6 +124,7 @@ impl Lane {
             ranks: buffer()?,
             present: buffer()?,
             tokens: buffer()?,
+            points: buffer()?,
             tasks: buffer()?,
             singles: buffer()?,
             listed: buffer()?,

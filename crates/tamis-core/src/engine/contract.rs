@@ -303,12 +303,14 @@ pub trait Version: Sync {
         None
     }
 
-    /// The same on a device, in blocks of any size; `None` if the engine has no plan for one.
+    /// The same on a device, in blocks of any size, each of which may take this many threads; `None` if the engine has no plan for a
+    /// device.
     fn device_blocks<'e>(
         &'e self,
         _events: &'e dyn EventSource,
         _filter: &'e Filter<'e>,
         _memory: &'e DeviceMemory,
+        _threads: usize,
     ) -> Option<Box<dyn Blocks + 'e>> {
         None
     }
@@ -441,11 +443,13 @@ impl RowCounts {
     }
 }
 
-/// What the first events of a block cost.
+/// What is noted of a block. Events that were matched together, on this processor or on a device, cost nothing of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observation {
+    /// How many were matched one by one, which are the first of the block, their matches, and the time that they took.
     pub events: usize,
     pub matches: usize,
+    /// The work for these, and values of kinds that nobody expects in any event of the block.
     pub work: Work,
     pub nanoseconds: u64,
 }

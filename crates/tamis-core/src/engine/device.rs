@@ -1,8 +1,8 @@
 //! What a device that evaluates whole blocks of events is given, and what it gives back.
 //!
 //! A device holds a [`Plan`] for each segment: masks, one bit per event of a block, and code that computes the masks
-//! of units from those of predicates. The host looks values up and says where they lie ([`Tokens`]); the device turns that
-//! into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
+//! of units from those of predicates. The host gathers values, and looks up those that a device cannot ([`Tokens`]); the device
+//! turns that into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -165,7 +165,40 @@ pub struct Plan {
     pub point_masks: Vec<u32>,
     /// Of each table of cuts: the mask of "below" the first cut, that of "above" it, and how many cuts there are.
     pub cut_tables: Vec<[u32; 3]>,
+    /// In which the device looks values up.
+    pub value_tables: Vec<ValueTable>,
+    /// By point, its key; and the same of all cuts.
+    pub point_keys: Keys,
+    pub cut_keys: Keys,
 }
+
+/// What the values of one attribute and kind are compared with, as a device reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ValueTable {
+    /// The first of its points among all keys of points, which are sorted, and their number.
+    pub first_point: u32,
+    pub points: u32,
+    /// The same of its cuts.
+    pub first_cut: u32,
+    pub cuts: u32,
+    /// The number of their table.
+    pub cut_table: u32,
+    /// Masks that each value sets, or [`NO_MASK`].
+    pub masks: [u32; 2],
+    /// What follows the head of each value that is looked up; the lowest bit is clear.
+    pub rest: u32,
+}
+
+/// Keys of 96 bits: 64, and the rest.
+#[derive(Debug, Default)]
+pub struct Keys {
+    pub heads: Vec<u64>,
+    pub rests: Vec<u32>,
+}
+
+/// Tables and events share a word: there are fewer tables than this.
+pub const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 
 /// What the events of a block satisfy, as numbers of the plan.
 #[derive(Debug, Default)]
@@ -178,11 +211,40 @@ pub struct Tokens {
     pub points: Vec<[u32; 2]>,
     /// Table of cuts times [`DEVICE_WIDTH`] plus event, and how many cuts lie below the value.
     pub ranks: Vec<[u32; 2]>,
+    /// Of values that the device looks up, [`ValueTable`] times [`DEVICE_WIDTH`] plus event, and the head of the key.
+    pub places: Vec<u32>,
+    pub heads: Vec<u64>,
 }
 
 impl Tokens {
     pub fn clear(&mut self, events: usize) {
         self.events = events;
+        self.clear_found();
+        self.places.clear();
+        self.heads.clear();
+    }
+
+    /// Numbers events from this one on.
+    pub fn move_events(&mut self, first: u32) {
+        for [place, _] in self.bits.iter_mut().chain(&mut self.points).chain(&mut self.ranks) {
+            *place += first;
+        }
+        self.places.iter_mut().for_each(|place| *place += first);
+    }
+
+    /// Adds those of other events, the first of which is this one.
+    pub fn append(&mut self, mut other: Self, first: u32) {
+        other.move_events(first);
+        self.events += other.events;
+        self.bits.append(&mut other.bits);
+        self.points.append(&mut other.points);
+        self.ranks.append(&mut other.ranks);
+        self.places.append(&mut other.places);
+        self.heads.append(&mut other.heads);
+    }
+
+    /// Forgets what was looked up here.
+    pub fn clear_found(&mut self) {
         self.bits.clear();
         self.points.clear();
         self.ranks.clear();

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, FETCHED, Fired, Lookups, NO_ATTRIBUTE};
+use super::delegated::{Delegate, Delegated, Nobody};
 use super::equality::{Lookup, NOWHERE};
 use super::keys::{join, ordered_key, split};
 use crate::event::arrow::{ArrowEvents, ColumnView, FoundBooleans, See};
@@ -212,18 +213,26 @@ impl<'v> Gathered<'v> {
 }
 
 /// Gathers the values of a column that can be looked up together; the others wait in the block.
-struct Gathering<'a, 'v> {
+struct Gathering<'a, 'v, D> {
     block: &'a mut LookedUpBlock<'v>,
     gathered: &'a mut Gathered<'v>,
     number: u32,
     first: usize,
+    /// Which values are looked up elsewhere, and who takes them.
+    delegated: Option<Delegated>,
+    delegate: &'a mut D,
 }
 
-impl<'v> See<'v> for Gathering<'_, 'v> {
+impl<'v, D: Delegate> See<'v> for Gathering<'_, 'v, D> {
     #[inline(always)]
     fn value(&mut self, row: usize, value: ValueRef<'v>) {
         let event = row - self.first;
-        if !self.gathered.take(event as u32, value) {
+        if D::TAKES
+            && let Some(delegated) = &self.delegated
+            && let Some((table, head)) = delegated.place(value)
+        {
+            table.into_iter().for_each(|table| self.delegate.value(event as u32, table, head));
+        } else if !self.gathered.take(event as u32, value) {
             self.block.push_whole(event, self.number, value);
         }
     }
@@ -351,10 +360,29 @@ impl<'v> LookedUpBlock<'v> {
 
     /// Places rows of a batch, to be arranged: row `rows.start` is event 0. No value may stand for several.
     pub fn place_rows(&mut self, catalog: &Catalog, events: &'v ArrowEvents<'_>, rows: Range<usize>) {
+        self.place_rows_but(catalog, events, rows, 0, &mut Nobody);
+    }
+
+    /// The same without the values that are looked up elsewhere: in fewer than `most` tables, or nowhere else.
+    pub fn place_rows_but(
+        &mut self,
+        catalog: &Catalog,
+        events: &'v ArrowEvents<'_>,
+        rows: Range<usize>,
+        most: usize,
+        delegate: &mut impl Delegate,
+    ) {
         self.clear(rows.len());
+        // Rows of a column lie far from those of the next one. What is read of it is fetched while others are looked up.
+        let mut next = events.columns().skip(1);
+        let mut after_next = events.columns().skip(2);
+        let is_asked = |(attribute, _): &(TermId, _)| catalog.entry(*attribute).is_some();
         for (attribute, column) in events.columns() {
+            after_next.next().filter(is_asked).inspect(|(_, column)| column.fetch_presence(rows.clone()));
+            next.next().filter(is_asked).inspect(|(_, column)| column.fetch(rows.clone()));
             if let Some(entry) = catalog.entry(attribute) {
-                self.place_column(catalog, entry, column, rows.clone());
+                let delegated = catalog.delegated(entry, most);
+                self.place_column(catalog, entry, column, rows.clone(), delegated, delegate);
             }
         }
         self.booleans = events.booleans().map(|found| (found, rows.start));
@@ -367,13 +395,17 @@ impl<'v> LookedUpBlock<'v> {
         entry: &AttributeEntry,
         column: &'v ColumnView<'_>,
         rows: Range<usize>,
+        delegated: Option<Delegated>,
+        delegate: &mut impl Delegate,
     ) {
         let number = catalog.attribute_index(entry) as u32;
         let first = rows.start;
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.clear();
         gathered.none = entry.residual > 0 || column.is_made_of_arrays();
-        column.for_each(rows, &mut Gathering { block: self, gathered: &mut gathered, number, first });
+        let mut gathering =
+            Gathering { block: self, gathered: &mut gathered, number, first, delegated, delegate };
+        column.for_each(rows, &mut gathering);
         self.place_gathered(catalog, number, &mut gathered);
         self.gathered = gathered;
     }

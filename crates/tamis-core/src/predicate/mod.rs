@@ -11,6 +11,7 @@ pub(crate) mod block_lookup;
 mod boolean_bits;
 pub(crate) mod catalog;
 pub(crate) mod catalog_builder;
+pub(crate) mod delegated;
 pub(crate) mod equality;
 pub(crate) mod interleaved;
 pub(crate) mod interval_lists;

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
+use crate::driver::Address;
 
 /// Memory of this process; nothing is launched. Copies from pinned memory are under way until the stream is waited for.
 #[derive(Default)]
@@ -87,7 +88,7 @@ impl Driver for Copies {
     }
 }
 
-/// A plan with one predicate, which nobody reads, and so many rows.
+/// A plan with one predicate, no unit, and this many rows, which hold for every event.
 fn plan(rows: usize) -> Plan {
     Plan {
         bits: 2,

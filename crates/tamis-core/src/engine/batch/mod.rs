@@ -75,8 +75,11 @@ impl<'e> Thread<'e> {
         events: &'e dyn EventSource,
         filter: &'e Filter<'e>,
         device: Option<&'e DeviceMemory>,
+        threads: usize,
     ) -> Self {
-        let on_device = device.and_then(|device| version.device_blocks(events, filter, device));
+        // Where there are fewer blocks than threads, several threads have a block.
+        let helpers = (threads / events.len().div_ceil(width(device)).max(1)).max(1);
+        let on_device = device.and_then(|device| version.device_blocks(events, filter, device, helpers));
         Self { blocks: on_device.or_else(|| version.blocks(events, filter)), alone: Workspace::default() }
     }
 }
@@ -100,7 +103,7 @@ fn match_events(
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width(device);
-    let new_thread = || Thread::new(version, events, filter, device);
+    let new_thread = || Thread::new(version, events, filter, device, threads);
     let blocks = events.len().div_ceil(width);
     let budget = Budget::new(most, threads.min(blocks));
     let helpers = threads.checked_div(blocks).unwrap_or(1).max(1);
@@ -247,7 +250,7 @@ fn count_events(
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width(device);
-    let new_thread = || Thread::new(version, events, filter, device);
+    let new_thread = || Thread::new(version, events, filter, device, threads);
     let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
         let mut counts = Vec::with_capacity(range.len());
         match thread.blocks.as_mut().and_then(|blocks| blocks.counts(range.clone(), &mut counts)) {
@@ -282,7 +285,7 @@ pub fn count_by_subscription(
     let width = width(device);
     // A thread has counters for all subscriptions, so it answers one long run.
     let run = width * events.len().div_ceil(width).div_ceil(threads).max(1);
-    let new_thread = || Thread::new(version, events, filter, device);
+    let new_thread = || Thread::new(version, events, filter, device, threads);
     let runs = in_blocks(events.len(), run, threads, new_thread, |thread, run| {
         let mut counts = RowCounts::new(&sizes);
         for start in run.clone().step_by(width) {
@@ -366,7 +369,7 @@ fn top_k_events(
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width(device);
-    let new_thread = || Thread::new(version, events, filter, device);
+    let new_thread = || Thread::new(version, events, filter, device, threads);
     let budget = Budget::new(most, threads.min(events.len().div_ceil(width)));
     let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
         let (mut found, mut answered) = (FoundBest::default(), 0);

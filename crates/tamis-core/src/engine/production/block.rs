@@ -15,6 +15,7 @@ use crate::event::arrow::ArrowEvents;
 use crate::event::{Event, EventSource};
 use crate::predicate::block_lookup::LookedUpBlock;
 use crate::predicate::catalog::Catalog;
+use crate::predicate::delegated::{Delegate, Nobody};
 use crate::query::collector::Count;
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
@@ -116,6 +117,23 @@ impl<'e> Block<'e> {
         }
     }
 
+    /// How many values of columns there may be.
+    pub(super) fn cells(&self) -> usize {
+        match &self.events {
+            Events::Columns(columns, range) => columns.columns().len() * range.len(),
+            Events::Loaded(_) => 0,
+        }
+    }
+
+    /// The same events in this many blocks or fewer; none if they do not lie in columns.
+    pub(super) fn in_pieces(&self, most: usize) -> Vec<Self> {
+        let Events::Columns(columns, range) = &self.events else { return vec![] };
+        let piece = range.len().div_ceil(most).max(1);
+        let starts = range.clone().step_by(piece);
+        let pieces = starts.map(|start| Events::Columns(columns, start..range.end.min(start + piece)));
+        pieces.map(|events| Self { view: self.view, events }).collect()
+    }
+
     /// Calls `see` with an event.
     pub(super) fn with_event(&self, at: usize, see: impl FnOnce(&Event<'_>)) {
         match &self.events {
@@ -125,15 +143,23 @@ impl<'e> Block<'e> {
     }
 
     pub(super) fn place(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
-        self.look_up(catalog, looked_up);
+        self.look_up_but(catalog, looked_up, 0, &mut Nobody);
         looked_up.arrange();
     }
 
-    /// The same, to be arranged by event if need be.
-    pub(super) fn look_up(&self, catalog: &Catalog, looked_up: &mut LookedUpBlock<'e>) {
+    /// The same without the values of columns that a delegate takes, to be arranged by event if need be.
+    pub(super) fn look_up_but(
+        &self,
+        catalog: &Catalog,
+        looked_up: &mut LookedUpBlock<'e>,
+        most: usize,
+        delegate: &mut impl Delegate,
+    ) {
         match &self.events {
             Events::Loaded(events) => looked_up.place_events(catalog, events),
-            Events::Columns(columns, range) => looked_up.place_rows(catalog, columns, range.clone()),
+            Events::Columns(columns, range) => {
+                looked_up.place_rows_but(catalog, columns, range.clone(), most, delegate)
+            }
         }
     }
 

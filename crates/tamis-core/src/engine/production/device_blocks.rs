@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::block::Block;
+use super::device_tokens::{Gathering, gather};
 use super::host_blocks::HostBlocks;
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
@@ -16,9 +17,6 @@ use crate::engine::segment::Segment;
 use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
 use crate::event::{Event, EventSource};
-use crate::predicate::bits::Bits;
-use crate::predicate::block_lookup::{Fires, LookedUpBlock, ToldOfEvents};
-use crate::predicate::catalog::{Catalog, Fired, TRUE_BIT};
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
 
 /// Fewer events than this are matched here: starting the device would take longer.
@@ -44,8 +42,9 @@ pub struct BlocksOnDevice<'e> {
     filter: &'e Filter<'e>,
     memory: &'e DeviceMemory,
     here: HostBlocks<'e>,
-    looked_up: LookedUpBlock<'e>,
-    bits: Bits,
+    /// For each block.
+    threads: usize,
+    workspace: Gathering<'e>,
     /// By part.
     tokens: Vec<Tokens>,
 }
@@ -56,6 +55,7 @@ impl<'e> BlocksOnDevice<'e> {
         events: &'e dyn EventSource,
         filter: &'e Filter<'e>,
         memory: &'e DeviceMemory,
+        threads: usize,
     ) -> Self {
         Self {
             view,
@@ -63,8 +63,8 @@ impl<'e> BlocksOnDevice<'e> {
             filter,
             memory,
             here: HostBlocks::new(view, events, filter),
-            looked_up: LookedUpBlock::default(),
-            bits: Bits::default(),
+            threads,
+            workspace: Gathering::default(),
             tokens: vec![],
         }
     }
@@ -104,9 +104,8 @@ impl<'e> BlocksOnDevice<'e> {
         for (number, part) in view.parts.iter().enumerate() {
             let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
-            block.look_up(catalog, &mut self.looked_up);
             let tokens = &mut self.tokens[number];
-            tokenize(catalog, &mut self.looked_up, block.len(), &mut self.bits, tokens);
+            gather(block, catalog, self.threads, &mut self.workspace, tokens);
             for rows in loaded.iter() {
                 let part = PartOnDevice {
                     view,
@@ -525,71 +524,4 @@ fn unchanged_at(part: &Part, rows: impl Iterator<Item = u32>, now: i64) -> Range
         }
     }
     from..=to
-}
-
-/// Says of the events of a block what they satisfy.
-fn tokenize(
-    catalog: &Catalog,
-    looked_up: &mut LookedUpBlock<'_>,
-    events: usize,
-    bits: &mut Bits,
-    tokens: &mut Tokens,
-) {
-    tokens.clear(events);
-    if looked_up.tell(catalog, tokens).is_some() {
-        return;
-    }
-    tokens.clear(events);
-    looked_up.arrange();
-    for at in 0..events {
-        bits.reset(catalog.bits as usize);
-        let mut told = ToldOfOne { tokens, event: at as u32, bits: catalog.bits };
-        looked_up.event(at).fire(catalog, bits, &mut told);
-    }
-}
-
-impl ToldOfEvents for Tokens {
-    fn bit(&mut self, event: u32, bit: u32) {
-        self.bits.push([event, bit]);
-    }
-
-    fn point(&mut self, event: u32, point: u32) {
-        self.points.push([event, point]);
-    }
-
-    fn rank(&mut self, event: u32, table: u32, rank: u32) {
-        self.ranks.push([table * DEVICE_WIDTH as u32 + event, rank]);
-    }
-}
-
-/// Tells tokens what one event satisfies.
-struct ToldOfOne<'a> {
-    tokens: &'a mut Tokens,
-    event: u32,
-    /// Keys from this one on are of intervals, which the device computes from ranks.
-    bits: u32,
-}
-
-impl Fired for ToldOfOne<'_> {
-    const TAKES_POINTS: bool = true;
-
-    fn key(&mut self, key: u32) {
-        if key != TRUE_BIT && key < self.bits {
-            self.tokens.bit(self.event, key);
-        }
-    }
-
-    fn run(&mut self, _: u32, _: u32, _: u32) {
-        unreachable!("a point has a rank in each table")
-    }
-
-    fn point(&mut self, point: u32) -> bool {
-        self.tokens.point(self.event, point);
-        true
-    }
-
-    fn rank(&mut self, table: u32, rank: u32) -> bool {
-        self.tokens.rank(self.event, table, rank);
-        true
-    }
 }

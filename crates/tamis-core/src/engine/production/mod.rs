@@ -7,6 +7,7 @@
 pub mod block;
 mod consolidation;
 mod device_blocks;
+mod device_tokens;
 mod host_blocks;
 pub mod insert_buffer;
 pub mod merge;

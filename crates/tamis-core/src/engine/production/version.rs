@@ -163,8 +163,9 @@ impl Version for View {
         events: &'e dyn EventSource,
         filter: &'e Filter<'e>,
         memory: &'e DeviceMemory,
+        threads: usize,
     ) -> Option<Box<dyn Blocks + 'e>> {
-        Some(Box::new(BlocksOnDevice::new(self, events, filter, memory)))
+        Some(Box::new(BlocksOnDevice::new(self, events, filter, memory, threads)))
     }
 
     fn tag_counts(&self) -> BTreeMap<Box<str>, usize> {

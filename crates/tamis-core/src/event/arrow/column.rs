@@ -11,6 +11,7 @@ use super::arrays::Arrays;
 use super::place::Place;
 use crate::event::value::Kind;
 use crate::event::{Value, ValueRef};
+use crate::prefetch::prefetch;
 
 pub(super) const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -166,6 +167,24 @@ impl<'b> ColumnView<'b> {
                 }
             }),
         }
+    }
+
+    /// Fetches what [`for_each`](Self::for_each) will read of some rows, where that is scattered.
+    pub fn fetch(&self, rows: Range<usize>) {
+        let place = &self.place;
+        match &self.data {
+            Data::Int32(values) => place.fetch(rows, |at| prefetch(&values[at])),
+            Data::Int64(values) | Data::Timestamp(values, _) | Data::TimestampNanos(values) => {
+                place.fetch(rows, |at| prefetch(&values[at]))
+            }
+            Data::Float64(values) => place.fetch(rows, |at| prefetch(&values[at])),
+            _ => {}
+        }
+    }
+
+    /// Fetches what says which of the rows have a value.
+    pub fn fetch_presence(&self, rows: Range<usize>) {
+        self.place.fetch_presence(rows);
     }
 
     /// The kind of all its values, where they are of one kind by the column's type.

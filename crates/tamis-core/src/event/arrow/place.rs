@@ -6,11 +6,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_buffer::NullBuffer;
+use arrow_buffer::bit_chunk_iterator::UnalignedBitChunk;
+use arrow_buffer::bit_iterator::BitIndexIterator;
 
 use crate::event::error::EventError;
+use crate::prefetch::prefetch;
 
 /// Marks a row without a value.
 const ABSENT: u32 = u32::MAX;
+
+/// If no more than one of so many rows has a value, each value is fetched by itself.
+const FEW_OF: usize = 8;
+
+const CACHE_LINE: usize = 64;
+
+/// Which of the rows are present, counted from the first of them. Nothing is shared with other threads that do the same.
+#[inline]
+fn present_in<'n>(nulls: &'n NullBuffer, rows: &Range<usize>) -> BitIndexIterator<'n> {
+    BitIndexIterator::new(nulls.validity(), nulls.offset() + rows.start, rows.len())
+}
 
 /// From the rows of a batch to the elements of one array.
 #[derive(Clone)]
@@ -80,14 +94,33 @@ impl Place {
             (None, None) => rows.for_each(|row| see(row, row)),
             (None, Some(nulls)) => {
                 let first = rows.start;
-                let here = nulls.inner().slice(first, rows.len());
-                here.set_indices().for_each(|at| see(first + at, first + at));
+                present_in(nulls, &rows).for_each(|at| see(first + at, first + at));
             }
             (Some(_), _) => rows.for_each(|row| {
                 if let Some(at) = self.element(row) {
                     see(row, at);
                 }
             }),
+        }
+    }
+
+    /// Calls `fetch` with the elements that `for_each` will ask for, if they are so few that most memory between them is not
+    /// needed. Otherwise it is read from end to end, and processors fetch ahead on their own.
+    #[inline]
+    pub fn fetch(&self, rows: Range<usize>, mut fetch: impl FnMut(usize)) {
+        let (None, Some(nulls)) = (&self.elements, &self.nulls) else { return };
+        let first = rows.start;
+        let count = UnalignedBitChunk::new(nulls.validity(), nulls.offset() + first, rows.len()).count_ones();
+        if count * FEW_OF <= rows.len() {
+            present_in(nulls, &rows).for_each(|at| fetch(first + at));
+        }
+    }
+
+    /// Fetches what says which of the rows have a value.
+    pub fn fetch_presence(&self, rows: Range<usize>) {
+        if let (None, Some(nulls)) = (&self.elements, &self.nulls) {
+            let bytes = (nulls.offset() + rows.start) / 8..(nulls.offset() + rows.end).div_ceil(8);
+            nulls.validity()[bytes].chunks(CACHE_LINE).for_each(|line| prefetch(&line[0]));
         }
     }
 

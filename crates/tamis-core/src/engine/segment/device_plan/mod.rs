@@ -6,19 +6,18 @@
 mod guards;
 mod points;
 mod shape;
+mod values;
 
 use super::Segment;
 use super::layout::Layout;
 use super::program::Leaf;
 use crate::engine::device::{
-    CODE_ALIGNMENT, DEVICE_WIDTH, DeviceError, DeviceResult, Level, NO_MASK, Plan, PlannedUnit, RowNumbers,
+    CODE_ALIGNMENT, DeviceError, DeviceResult, Level, MOST_TABLES, NO_MASK, Plan, PlannedUnit, RowNumbers,
     RunKind,
 };
 use guards::Guards;
 use points::{MasksOfPredicates, PointsOfPredicates};
 use shape::Shape;
-
-const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 
 /// Plans rows of a segment, and whatever they share with others. An error says what in it a device cannot evaluate.
 pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
@@ -110,6 +109,7 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
     plan.code.resize(plan.code.len().next_multiple_of(CODE_ALIGNMENT), 0);
     masks_of.of.truncate(layout.catalog.bits as usize);
     plan.mask_of_bit = masks_of.of;
+    values::plan(&layout.catalog, &mut plan);
     Ok(plan)
 }
 
