@@ -5,7 +5,6 @@ import uuid
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark import TaskContext
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
@@ -229,9 +228,8 @@ def publish_on_executor(spark: "SparkSession", url: str, version: Version) -> Ve
     content = version.to_json()
 
     def work() -> int:
-        directory, task = open_directory(url), TaskContext.get()
-        version = with_sequences(directory, Version.from_json(content))
-        return publish(directory, version, again=task is None or task.attemptNumber() > 0).number
+        directory = open_directory(url)
+        return publish(directory, with_sequences(directory, Version.from_json(content))).number
 
     return replace(version, number=on_executor(spark, work))
 
