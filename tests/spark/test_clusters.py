@@ -132,7 +132,7 @@ def test_connect(tmp_path: Path) -> None:
     """The same program, unchanged, through a Connect server that it starts."""
     with (tmp_path / "err").open("w") as errors:
         shown = subprocess.run(
-            [sys.executable, str(JOB), "--plan", "sharded", "--shards", "3"],
+            [sys.executable, str(JOB), "--plan", "sharded", "--shards", "3", "--tasks", "4"],
             env=environment(SPARK_REMOTE="local[2]"),
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -141,6 +141,36 @@ def test_connect(tmp_path: Path) -> None:
         )
     assert shown.returncode == 0, (tmp_path / "err").read_text()[-4000:]
     check(json.loads(shown.stdout.splitlines()[-1]))
+
+
+@pytest.mark.slow
+@pytest.mark.spark_since("4.1")
+def test_what_a_connect_client_may_ask(tmp_path: Path) -> None:
+    """Functions, streams, history, flows, another session; errors of the server are raised as ours."""
+    with (tmp_path / "err").open("w") as errors:
+        shown = subprocess.run(
+            [sys.executable, str(JOB.with_name("connect_job.py")), str(tmp_path)],
+            env=environment(SPARK_REMOTE="local[2]"),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            check=False,
+        )
+    assert shown.returncode == 0, (tmp_path / "err").read_text()[-4000:]
+    matches = [[2, "a"], [3, "a"], [3, "b"]]
+    assert json.loads(shown.stdout.splitlines()[-1]) == {
+        "match": matches,
+        "match_column": matches,
+        "register_match": matches,
+        "tamis_match": matches,
+        "tamis_matches": True,
+        "backtest": [["a", 2], ["b", 1]],
+        "flow": 2,
+        "errors": ["SnapshotError", "SnapshotError", "InvalidSubscriptionsError"],
+        "two sessions": [[7, "a"], [7, "c"]],
+        "stream": [[1, "a"]],
+        "foreachBatch": [[1, "a"]],
+    }
 
 
 def free_port() -> int:

@@ -113,7 +113,7 @@ def test_refusals_are_the_same(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_
     assert sorted(map(str, left_out.quarantined.collect())) == sorted(map(str, others.quarantined.collect()))
 
 
-@pytest.mark.parametrize("rows", [0, 1, 4, 5, 6, 40])
+@pytest.mark.parametrize("rows", [0, 5, 6])
 def test_sets_around_the_limit(spark: Any, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(one_task, "SMALL", 5)
     rules = spark.createDataFrame([(n, f"x >= {n}") for n in range(rows)], "id int, expression string")
