@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 import tamis.spark
 
@@ -66,7 +67,7 @@ def error(spark: Any, rules: Any, events: Any, path: Path | None) -> str:
 
 def two_sessions(index: tamis.spark.BuiltIndex) -> list[list[Any]]:
     """An index that one session built, and rules of its own, in another session of the server."""
-    other = SparkSession.builder.remote("sc://localhost").create()
+    other = ConnectSession.builder.remote("sc://localhost").create()
     events = other.sql("SELECT 7 AS event_id, 2 AS x")
     own = other.createDataFrame([("c", "x = 2")], RULES)
     found = pairs(index.match(events), "subscription") + pairs(tamis.spark.match(events, own), "subscription")
