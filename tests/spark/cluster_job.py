@@ -34,10 +34,13 @@ def main() -> None:
     arguments.add_argument("--slow", action="store_true")
     arguments.add_argument("--plan", default="auto")
     arguments.add_argument("--shards", type=int)
+    arguments.add_argument("--tasks", type=int, default=20)
     given = arguments.parse_args()
-    spark = SparkSession.builder.getOrCreate()
+    spark = SparkSession.builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     rules = spark.range(RULES).selectExpr("id", "'x = ' || id || ' OR y < ' || (id - 50) AS expression")
-    events = spark.range(0, EVENTS, 1, 20).selectExpr("id AS event_id", "id % 50 AS x", "id % 7 AS y")
+    events = spark.range(0, EVENTS, 1, given.tasks).selectExpr(
+        "id AS event_id", "id % 50 AS x", "id % 7 AS y"
+    )
     index = tamis.spark.build(rules, directory=given.directory, plan=given.plan, shards=given.shards)
     print("built", flush=True)
     matches = index.match(events.mapInArrow(dawdle, events.schema) if given.slow else events)

@@ -127,20 +127,46 @@ def test_gpus_that_spark_gives(tmp_path: Path, addresses: list[str], said: str) 
     assert said in with_gpu["plan"] or "device         GPU 0, " in with_gpu["plan"]
 
 
-@pytest.mark.spark_since("4.0")  # the package of 3.5 has no server
-def test_connect(tmp_path: Path) -> None:
-    """The same program, unchanged, through a Connect server that it starts."""
-    with (tmp_path / "err").open("w") as errors:
+def through_connect(folder: Path, job: Path, *arguments: str) -> dict[str, Any]:
+    """What a program shows that starts a Connect server and is its client."""
+    with (folder / "err").open("w") as errors:
         shown = subprocess.run(
-            [sys.executable, str(JOB), "--plan", "sharded", "--shards", "3"],
+            [sys.executable, str(job), *arguments],
             env=environment(SPARK_REMOTE="local[2]"),
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
             check=False,
         )
-    assert shown.returncode == 0, (tmp_path / "err").read_text()[-4000:]
-    check(json.loads(shown.stdout.splitlines()[-1]))
+    assert shown.returncode == 0, (folder / "err").read_text()[-4000:]
+    last: dict[str, Any] = json.loads(shown.stdout.splitlines()[-1])
+    return last
+
+
+@pytest.mark.spark_since("4.0")  # the package of 3.5 has no server
+def test_connect(tmp_path: Path) -> None:
+    """The same program, unchanged, through a Connect server that it starts."""
+    check(through_connect(tmp_path, JOB, "--plan", "sharded", "--shards", "3", "--tasks", "4"))
+
+
+@pytest.mark.slow
+@pytest.mark.spark_since("4.1")
+def test_what_a_connect_client_may_ask(tmp_path: Path) -> None:
+    """Functions, streams, history, flows, another session; errors of the server are raised as ours."""
+    matches = [[2, "a"], [3, "a"], [3, "b"]]
+    assert through_connect(tmp_path, JOB.with_name("connect_job.py"), str(tmp_path)) == {
+        "match": matches,
+        "match_column": matches,
+        "register_match": matches,
+        "tamis_match": matches,
+        "tamis_matches": True,
+        "backtest": [["a", 2], ["b", 1]],
+        "flow": 2,
+        "errors": ["SnapshotError", "SnapshotError", "InvalidSubscriptionsError"],
+        "two sessions": [[7, "a"], [7, "c"]],
+        "stream": [[1, "a"]],
+        "foreachBatch": [[1, "a"]],
+    }
 
 
 def free_port() -> int:

@@ -279,6 +279,8 @@ def test_a_snapshot_file_is_as_good(spark: Any, tmp_path: Any) -> None:
     matches = tamis.spark.match(events, str(tmp_path / "rules.tamis"))
     assert rows(matches, "subscription", "payload") == [("a", b"p")]
     assert [path.name for path in tmp_path.iterdir()] == ["rules.tamis"]
+    with pytest.raises(tamis.SnapshotError, match=r"other\.tamis: there is no such file where the executors"):
+        tamis.spark.match(events, str(tmp_path / "other.tamis"))
 
 
 def test_an_index_is_found_again_by_its_directory(spark: Any, tmp_path: Any) -> None:

@@ -1,5 +1,7 @@
 """Matching as a column: the same answers as rows, for nested, decimal and null-rich events."""
 
+import contextlib
+import io
 import json
 import os
 from datetime import datetime
@@ -162,6 +164,34 @@ def tamis_window(column: str) -> Any:
     from pyspark.sql import functions as sf
 
     return sf.window(column, "10 minutes")
+
+
+def evaluations(frame: Any) -> int:
+    """How often its plan calls an Arrow function for each event."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        frame.explain()
+    return shown.getvalue().count("ArrowEvalPython")
+
+
+def test_events_are_matched_once_whatever_is_asked_of_the_matches(spark: Any) -> None:
+    """Spark may copy a column into a filter that it infers; a function of Python is then called twice."""
+    rules = spark.createDataFrame([("a", "x > 1", 1.0), ("b", "x > 2", 3.0)], RULES)
+    events = spark.createDataFrame([(1, 3), (2, 2), (3, 0)], "event_id int, x int")
+    matches = tamis.spark.match(events, rules, shape="column")
+    counted = matches.groupBy("subscription").count()
+    for asked in (matches, counted, matches.select("event_id"), matches.where("subscription = 'a'")):
+        assert evaluations(asked) == 1
+    assert rows(counted, "subscription", "count") == [("a", 2), ("b", 1)]
+    listed = events.withColumn("best", tamis.spark.match_column(events, rules))
+    sized = listed.selectExpr("best", "size(best) AS matches", "best[0].id AS first").orderBy("matches")
+    assert evaluations(sized) == 1
+    assert evaluations(listed.select("event_id")) == 0, "nobody asks for it"
+    kept = listed.where("size(best) > 1")
+    assert evaluations(kept) == 2, (
+        "a limit that docs/spark.md tells of: once to filter, once for what is left"
+    )
+    assert [row.event_id for row in kept.collect()] == [1]
 
 
 def test_names_mean_columns_as_spark_resolves_them(spark: Any) -> None:

@@ -284,7 +284,9 @@ class BuiltIndex:
         listed = events.select(*kept, answer.alias(_ANSWER))
         version = sf.col(f"{_ANSWER}.version").alias("version")
         # One column until the end: a key may be called `id`, too.
-        rows = listed.select(*kept, version, sf.explode(sf.col(f"{_ANSWER}.matches")).alias(_MATCH))
+        # Outer: of an inner one Spark infers a filter on the list below it, and asks for the list twice.
+        exploded = sf.explode_outer(sf.col(f"{_ANSWER}.matches")).alias(_MATCH)
+        rows = listed.select(*kept, version, exploded).where(sf.col(_MATCH).isNotNull())
         best = ("score", "rank") if query.mode == "top_k" else ()
         found = [sf.col(f"{_MATCH}.{name}").alias(name) for name in best]
         subscription = sf.col(f"{_MATCH}.id").alias("subscription")

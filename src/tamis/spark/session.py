@@ -22,7 +22,7 @@ from tamis.spark.release import own_release, refuse_other_release
 from tamis.store.directory import open_directory
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 DIRECTORY_SETTING = "spark.tamis.directory"
 REPORTS_SETTING = "spark.tamis.reports"
@@ -38,10 +38,7 @@ def on_executor(spark: "SparkSession", work: Callable[[], Any]) -> Any:
         for _ in batches:
             yield pa.record_batch({"result": [json.dumps(work())]})
 
-    try:
-        [row] = spark.range(1).coalesce(1).mapInArrow(task, "result string").collect()
-    except PythonException as error:
-        raise _explained(error) from error
+    [row] = collected(spark.range(1).coalesce(1).mapInArrow(task, "result string"))
     return json.loads(row["result"])
 
 
@@ -58,14 +55,19 @@ def cluster(spark: "SparkSession") -> Cluster:
     known: Cluster | None = spark.__dict__.get("_tamis_cluster")
     if known is None:
         # One row for each task that Spark itself would split a range into.
-        try:
-            rows = spark.range(1 << 16).mapInArrow(_look_around, "seen string").collect()
-        except PythonException as error:
-            raise _explained(error) from error
+        rows = collected(spark.range(1 << 16).mapInArrow(_look_around, "seen string"))
         seen = [ExecutorMemory(*json.loads(row["seen"])) for row in rows]
         known = Cluster(max(1, len(seen)), room_for_index(seen))
         spark.__dict__["_tamis_cluster"] = known
     return known
+
+
+def collected(rows: "DataFrame") -> list["Row"]:
+    """The rows that tasks of ours return; their errors are raised as what they were."""
+    try:
+        return rows.collect()
+    except PythonException as error:
+        raise _explained(error) from error
 
 
 def _explained(error: PythonException) -> Exception:

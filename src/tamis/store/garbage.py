@@ -37,6 +37,9 @@ LEASE_SECONDS = 24 * 3600.0
 
 REPORT_SECONDS = 7 * 24 * 3600.0
 
+BUILD_SECONDS = 7 * 24 * 3600.0
+"""How long an attempt to publish a build may sleep and still find out that another one was faster."""
+
 
 _windows_seen: dict[str, int] = {}
 
@@ -92,6 +95,8 @@ def collect(directory: Directory, keep: int = 3, grace: float = 3600.0) -> list[
         for name in directory.list(f"reports/{run}"):
             _remove(directory, f"reports/{run}/{name}", REPORT_SECONDS, removed)
         directory.remove_if_empty(f"reports/{run}")
+    for name in directory.list("builds"):
+        _remove(directory, f"builds/{name}", BUILD_SECONDS, removed)
     _remove_drafts(directory, removed)
     return removed
 
@@ -122,7 +127,17 @@ def _remove_drafts(directory: Directory, removed: list[str]) -> None:
     """Remove what writers that were killed left behind."""
     nested = [f"{folder}/{name}" for folder in ("pins", "reports") for name in directory.list(folder)]
     nested += version_groups(directory)
-    for folder in ("", "versions", "snapshots", "changes", "leases", "quarantine", "cleaned", *nested):
+    for folder in (
+        "",
+        "versions",
+        "snapshots",
+        "changes",
+        "leases",
+        "quarantine",
+        "builds",
+        "cleaned",
+        *nested,
+    ):
         for name in directory.drafts(folder):
             _remove(directory, f"{folder}/{name}" if folder else name, DRAFT_SECONDS, removed)
 

@@ -8,6 +8,7 @@ pins/<query>/<batch>             the version that a micro-batch uses, also when 
 leases/<run>-<hour>@<version>    the version that a batch query uses
 reports/<run>/*.json             what each task saw: rows, matches, values of the wrong type
 quarantine/*.arrow               changes that could not be applied
+builds/<build>                   the latest version when a build was first about to be published
 cleaned/<window>                 when the store was last cleaned
 ```
 
@@ -254,17 +255,20 @@ def create_version(directory: Directory, version: Version) -> bool:
     return True
 
 
-def publish(directory: Directory, version: Version, again: bool = False) -> Version:
+def publish(directory: Directory, version: Version) -> Version:
     """Write a version with shards of its own, under the first number that is free from its own on.
 
-    A build is published once: its note `build` tells it from all others. Where a task may have published it
-    before (`again`), all versions are searched for it; otherwise a second one would undo later changes.
+    A build is published once, however many attempts of a task try, and whenever each of them wakes up: a
+    second version would undo later changes. The note `build` tells it from all others. Its first attempt
+    notes which version was the latest, and every attempt looks for the build in the versions after that one.
     """
-    # Before the search: what comes after it is seen when this number is taken.
-    number = max(version.number, (latest_number(directory) or 0) + 1)
-    for before in version_numbers(directory) if again else ():
-        if (published := _published(directory, version, before)) is not None:
-            return published
+    build = version.notes.get("build")
+    latest = latest_number(directory) or 0
+    # Looked for after that: what is published from here on has a number that is tried below.
+    since = latest if build is None else _latest_at_first_attempt(directory, build, latest)
+    if since < latest and (published := _published_after(directory, version, since)) is not None:
+        return published
+    number = max(version.number, latest + 1)
     while True:
         numbered = replace(version, number=number, base=number)
         if create_version(directory, numbered):
@@ -272,6 +276,26 @@ def publish(directory: Directory, version: Version, again: bool = False) -> Vers
         if (published := _published(directory, version, number)) is not None:
             return published
         number += 1
+
+
+def _latest_at_first_attempt(directory: Directory, build: str, latest: int) -> int:
+    """The latest version when a build was first about to be published: now, if that is the first time."""
+    claim = f"builds/{build}"
+    return latest if directory.create(claim, str(latest).encode()) else int(directory.read(claim))
+
+
+def _published_after(directory: Directory, version: Version, since: int) -> Version | None:
+    """The version that an earlier attempt made of the same build."""
+    later = [number for number in version_numbers(directory) if number > since]
+    for number in later:
+        if (published := _published(directory, version, number)) is not None:
+            return published
+    if len(later) < max(later, default=since) - since:
+        raise SnapshotError(
+            f"{directory.url}: this build may have been published by an earlier attempt, but some versions "
+            f"after {since} have been removed since; build again"
+        )
+    return None
 
 
 def _published(directory: Directory, version: Version, number: int) -> Version | None:

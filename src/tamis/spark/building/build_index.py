@@ -2,15 +2,16 @@
 
 import os
 import uuid
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark import TaskContext
 from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError, TamisError
-from tamis.spark.building.on_executors import FIRST_PROBLEMS, Built, all_attributes, build_files
+from tamis.spark.building.laid_out import LaidOut, version_of
+from tamis.spark.building.on_executors import FIRST_PROBLEMS, Built, build_files
+from tamis.spark.building.one_task import Request, built_in_one_task
 from tamis.spark.building.subscriptions import (
     InvalidSubscriptionsError,
     any_bound,
@@ -21,7 +22,7 @@ from tamis.spark.building.subscriptions import (
 )
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.plans.by_source import assign_shards_by_source, collect_advertisements, put_advertisements
-from tamis.spark.plans.choose import ROWS_PER_FILE, Plan, Sizes, choose
+from tamis.spark.plans.choose import ROWS_PER_FILE, Plan, Sizes, choose, may_be_replicated
 from tamis.spark.plans.sharding import assign_shards, gather_by_number, sample_events, visits_per_event
 from tamis.spark.session import cluster, on_executor, snapshot_directory
 from tamis.spark.store.pins import Pin, pin, propose_pin, write_pin
@@ -75,7 +76,16 @@ def build(
         )
     ids = id_kind(subscriptions)
     url = snapshot_directory(spark, directory)
-    given = normalised(subscriptions)
+    given, name = normalised(subscriptions), uuid.uuid4().hex
+    left_out = validate(subscriptions, schema=schema) if on_error == "quarantine" else None
+    if may_be_replicated(plan, shards, advertised=advertisements is not None):
+        request = Request(url, ids, schema, plan, shards, memory, refuses=on_error == "fail", build=name)
+        done = built_in_one_task(given, request, cluster(spark))
+        if done is not None:
+            file, published = done
+            refuse_or_go_on([file], on_error)
+            assert published is not None  # nothing was refused
+            return BuiltIndex(url, published, quarantined=left_out)
     rows, bound = bound_to_source(given), any_bound(given)
     sizes = sizes_of(rows, spark)
     chosen = choose(sizes, plan, shards, memory, advertised=advertisements is not None)
@@ -90,10 +100,8 @@ def build(
         assert advertisements is not None  # `choose` has seen to it
         laid_out = by_source(work, advertisements)
     refuse_or_go_on(laid_out.files, on_error)
-    version = replace(_version(laid_out, chosen, ids, schema), bound=bound)
-    published = publish_on_executor(spark, url, version)
-    left_out = validate(subscriptions, schema=schema) if on_error == "quarantine" else None
-    return BuiltIndex(url, published, quarantined=left_out)
+    version = version_of(laid_out, chosen, ids, schema, bound=bound, build=name)
+    return BuiltIndex(url, publish_on_executor(spark, url, version), quarantined=left_out)
 
 
 @dataclass(frozen=True)
@@ -110,15 +118,6 @@ class Work:
     def spark(self) -> "SparkSession":
         """The session of the subscriptions."""
         return self.rows.sparkSession
-
-
-@dataclass(frozen=True)
-class LaidOut:
-    """The files that were built, how events find them, and what a report should say of it."""
-
-    files: list[Built]
-    router: Router | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
 
 
 def replicated(work: Work) -> LaidOut:
@@ -205,35 +204,16 @@ def refuse_or_go_on(files: list[Built], on_error: OnError) -> None:
         raise InvalidSubscriptionsError(first[:FIRST_PROBLEMS], refused)
 
 
-def _version(laid_out: LaidOut, plan: Plan, ids: str, schema: dict[str, Any] | None) -> Version:
-    files = laid_out.files
-    shards: list[list[Any]] = [[] for _ in range(max(1, plan.shards))]
-    for part in files:
-        if part.file.subscriptions:
-            shards[part.shard].append(part.file)
-    return Version(
-        number=1,
-        plan=plan.name,
-        ids="int" if ids == "int" else "string",
-        shards=shards,
-        router=laid_out.router,
-        attributes=all_attributes(files),
-        subscriptions=sum(part.file.subscriptions for part in files),
-        payloads=any(part.payloads for part in files),
-        notes={"reason": plan.reason, "schema": schema, "build": uuid.uuid4().hex, **laid_out.notes},
-    )
-
-
 def publish_on_executor(spark: "SparkSession", url: str, version: Version) -> Version:
     """Publish a version from a task: the client may not reach the directory."""
     content = version.to_json()
 
-    def work() -> int:
-        directory, task = open_directory(url), TaskContext.get()
+    def work() -> str:
+        directory = open_directory(url)
         version = with_sequences(directory, Version.from_json(content))
-        return publish(directory, version, again=task is None or task.attemptNumber() > 0).number
+        return publish(directory, version).to_json().decode()
 
-    return replace(version, number=on_executor(spark, work))
+    return Version.from_json(on_executor(spark, work).encode())
 
 
 def opened_on_executor(

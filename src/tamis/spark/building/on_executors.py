@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tamis.index import Index
 from tamis.spark.building.subscriptions import add_readable, joined, problem_rows
+from tamis.spark.session import collected
 from tamis.store.directory import Directory
 from tamis.store.index_files import put_index
 from tamis.store.versions import IndexFile
@@ -56,50 +57,53 @@ def build_files(
     def build(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = joined(batches)
         if table is not None:
-            reports = [json.dumps(report) for report in _build_shards(table, directory, schema, routes)]
+            reports = [json.dumps(asdict(part)) for part in _build_shards(table, directory, schema, routes)]
             yield pa.record_batch({"report": pa.array(reports, pa.string())})
 
-    rows = subscriptions.mapInArrow(build, "report string").collect()
-    return [_built(json.loads(row["report"])) for row in rows]
+    rows = collected(subscriptions.mapInArrow(build, "report string"))
+    return [built(json.loads(row["report"])) for row in rows]
 
 
-def _built(report: dict[str, Any]) -> Built:
+def built(report: dict[str, Any]) -> Built:
+    """What a task reported, which `asdict` had made of it."""
     problems = [(id, message) for id, message in report.pop("problems")]
     return Built(file=IndexFile(**report.pop("file")), problems=problems, **report)
 
 
 def _build_shards(
     table: pa.Table, directory: Directory, schema: dict[str, Any] | None, routes: Routes | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Built]:
     if SHARD not in table.column_names:
-        yield _build_one(0, table, directory, schema, routes)
+        yield build_one(0, table, directory, schema, routes)
         return
     for shard in pc.unique(table.column(SHARD)).to_pylist():
         rows = table.filter(pc.equal(table.column(SHARD), shard)).drop_columns([SHARD])
-        yield _build_one(shard, rows, directory, schema, routes)
+        yield build_one(shard, rows, directory, schema, routes)
 
 
-def _build_one(
+def build_one(
     shard: int, table: pa.Table, directory: Directory, schema: dict[str, Any] | None, routes: Routes | None
-) -> dict[str, Any]:
+) -> Built:
+    """Build the index file of one shard, from its subscriptions."""
     index = Index(schema)
     refused = add_readable(index, table)
     problems = problem_rows(table, refused[:FIRST_PROBLEMS])
     payloads = "payload" in table.column_names and table.column("payload").null_count < table.num_rows
     file = put_index(directory, index)
+    routed = None
     if routes is not None:
         bad = {row.row for row in refused}
         texts = table.column("expression").to_pylist()
         routed = routes(directory, [text for row, text in enumerate(texts) if row not in bad])
-    return {
-        "routes": routed if routes is not None else None,
-        "shard": shard,
-        "file": asdict(file),
-        "attributes": {name: list(kinds) for name, kinds in index.attributes.items()},
-        "payloads": payloads,
-        "problems": [(row["id"], row["error"]) for row in problems],
-        "refused": len(refused),
-    }
+    return Built(
+        shard,
+        file,
+        {name: list(kinds) for name, kinds in index.attributes.items()},
+        payloads,
+        [(row["id"], row["error"]) for row in problems],
+        len(refused),
+        routed,
+    )
 
 
 def all_attributes(built: list[Built]) -> dict[str, list[str]]:

@@ -125,14 +125,24 @@ def bound_to_source(rows: "DataFrame") -> "DataFrame":
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            texts = batch.column("expression").to_pylist()
-            sources = batch.column("source").to_pylist()
-            bound = [from_source(text, source) for text, source in zip(texts, sources, strict=True)]
-            at = batch.schema.get_field_index("expression")
-            yield batch.set_column(at, "expression", pa.array(bound, pa.string())).drop_columns(["source"])
+            yield from bind(pa.Table.from_batches([batch])).to_batches()
 
     types = [f"`{name}` {kind}" for name, kind in rows.dtypes if name != "source"]
     return rows.mapInArrow(task, ", ".join(types))
+
+
+def bind(table: pa.Table) -> pa.Table:
+    """A table of subscriptions whose expressions say what the column `source` said.
+
+    >>> bind(pa.table({"expression": ["x > 1"], "source": ["shop"]})).to_pylist()
+    [{'expression': "x > 1 AND (source = 'shop')^0"}]
+    """
+    if "source" not in table.column_names:
+        return table
+    texts, sources = table.column("expression").to_pylist(), table.column("source").to_pylist()
+    bound = [from_source(text, source) for text, source in zip(texts, sources, strict=True)]
+    at = table.schema.get_field_index("expression")
+    return table.set_column(at, "expression", pa.array(bound, pa.string())).drop_columns(["source"])
 
 
 def any_bound(rows: "DataFrame") -> bool:

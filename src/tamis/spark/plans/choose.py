@@ -95,6 +95,15 @@ def choose(
     raise ArgumentError(f'plan is "auto", "replicated", "sharded" or "by-source", not {wanted!r}')
 
 
+def may_be_replicated(wanted: str, shards: int | None, *, advertised: bool) -> bool:
+    """Whether `choose` might say "replicated", before any size is known.
+
+    >>> may_be_replicated("auto", None, advertised=False), may_be_replicated("auto", 4, advertised=False)
+    (True, False)
+    """
+    return wanted == "replicated" or (wanted == "auto" and not advertised and (shards or 1) == 1)
+
+
 def _human(size: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:

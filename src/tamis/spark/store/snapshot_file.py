@@ -4,6 +4,7 @@ import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tamis.errors import SnapshotError
 from tamis.index import Index
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.session import on_executor
@@ -23,11 +24,17 @@ def published_snapshot(spark: "SparkSession", url: str) -> BuiltIndex:
     def work() -> str:
         directory = open_directory(folder)
         path = directory.local_path(name)
-        if path is not None:
-            return described(path).to_json().decode()
-        with directory.scratch() as copy:
-            directory.download(name, copy)
-            return described(copy).to_json().decode()
+        try:
+            if path is not None:
+                return described(path).to_json().decode()
+            with directory.scratch() as copy:
+                directory.download(name, copy)
+                return described(copy).to_json().decode()
+        except FileNotFoundError as missing:
+            raise SnapshotError(
+                f"{url}: there is no such file where the executors look for it; save it at a path or URL "
+                "that all of them reach"
+            ) from missing
 
     def described(path: Path) -> Version:
         index = Index.open(path)
