@@ -282,7 +282,7 @@ def test_forks_while_others_warn_of_values() -> None:
         index = Index()
         index.add(1, "x > 1")
         try:
-            for _ in range(150):
+            for _ in range(40):
                 assert forked(lambda: child_is_well(index)) == 0
         finally:
             done.set()
@@ -335,6 +335,21 @@ def test_forks_while_others_ask_a_new_inner_index() -> None:
     index = Index()
     index.add(1, "x > 1")
     forks_while(ask, lambda: child_is_well(index), times=40)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_another_thread_asks_first() -> None:
+    """The first event prepares the table of Booleans, for milliseconds: some of the forks come then."""
+    rules = [f"b{number} = TRUE" for number in range(30_000)]
+    event = {"b7": True}
+    for milliseconds in range(6):
+        index = Index()
+        index.add_many(range(len(rules)), rules)
+        asking = threading.Thread(target=index.match_batch, args=([event],))
+        asking.start()
+        time.sleep(milliseconds / 1_000)
+        assert forked(lambda index=index: index.match(event) == [7]) == 0
+        asking.join()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -60,6 +60,21 @@ def test_an_attempt_that_can_no_longer_know_is_refused(tmp_path: Path) -> None:
     assert latest_number(store) == 5
 
 
+def test_the_same_if_it_had_asked_for_the_latest_version_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_directory(str(tmp_path))
+    first = publish(store, BUILD)
+    for number in range(2, 6):
+        assert create_version(store, replace(first, number=number, base=number, notes={"build": "two"}))
+    collect(store, keep=1, grace=0.0)
+    answers = iter([None])
+    monkeypatch.setattr(versions, "latest_number", lambda directory: next(answers, latest_number(directory)))
+    with pytest.raises(SnapshotError, match="may have been published by an earlier attempt"):
+        publish(store, BUILD)
+    assert version_numbers(store) == [5]
+
+
 def test_the_cost_does_not_grow_with_the_number_of_versions(tmp_path: Path) -> None:
     def requests(number: int) -> int:
         counting = CountingDirectory(str(tmp_path / "store"))

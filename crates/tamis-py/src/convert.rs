@@ -248,9 +248,8 @@ fn from_numpy(object: &Bound<'_, PyAny>, level: usize, absent: &mut Absent) -> R
     if name == "NAType" {
         return Ok(Value::Null);
     }
-    let article = if name.starts_with(['a', 'e', 'i', 'o', 'A', 'E', 'I', 'O']) { "an" } else { "a" };
     Err(Refused::with_hint(
-        format!("{article} {name} is no value"),
+        format!("values of type {name} are not supported"),
         "values are bool, int, float, Decimal, str, datetime, date, lists of these, and None",
     ))
 }

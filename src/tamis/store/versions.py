@@ -263,9 +263,11 @@ def publish(directory: Directory, version: Version) -> Version:
     notes which version was the latest, and every attempt looks for the build in the versions after that one.
     """
     build = version.notes.get("build")
-    latest = latest_number(directory) or 0
+    since = latest = latest_number(directory) or 0
+    if build is not None and not directory.create(claim := f"builds/{build}", str(latest).encode()):
+        # Another attempt was here before, perhaps after `latest` was asked for.
+        since, latest = int(directory.read(claim)), latest_number(directory) or 0
     # Looked for after that: what is published from here on has a number that is tried below.
-    since = latest if build is None else _latest_at_first_attempt(directory, build, latest)
     if since < latest and (published := _published_after(directory, version, since)) is not None:
         return published
     number = max(version.number, latest + 1)
@@ -276,12 +278,6 @@ def publish(directory: Directory, version: Version) -> Version:
         if (published := _published(directory, version, number)) is not None:
             return published
         number += 1
-
-
-def _latest_at_first_attempt(directory: Directory, build: str, latest: int) -> int:
-    """The latest version when a build was first about to be published: now, if that is the first time."""
-    claim = f"builds/{build}"
-    return latest if directory.create(claim, str(latest).encode()) else int(directory.read(claim))
 
 
 def _published_after(directory: Directory, version: Version, since: int) -> Version | None:

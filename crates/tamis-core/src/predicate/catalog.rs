@@ -31,13 +31,14 @@ use super::text_samples::TextSamples;
 use crate::event::value::Kind;
 use crate::event::value::cell::readings;
 use crate::event::{Event, TermId, Value, ValueRef};
+use crate::fork::get_or_init;
 use crate::prefetch::prefetch;
 use crate::snapshot::SharedSlice;
 
 pub const TRUE_BIT: u32 = 0;
 pub const NO_ATTRIBUTE: u32 = u32::MAX;
-/// From so many terms on, what is known of those in an event is fetched ahead.
-const MANY_TERMS: usize = 4096;
+/// From so many terms on, what is known of those in an event is fetched ahead. Tests have no such indexes, and few are enough.
+const MANY_TERMS: usize = if cfg!(any(test, feature = "testing")) { 24 } else { 4096 };
 /// Values whose terms are fetched together.
 pub(super) const FETCHED: usize = 16;
 
@@ -80,7 +81,7 @@ pub struct Catalog {
     pub bits: u32,
     /// Made when the first text is looked up among cuts.
     pub text_samples: OnceLock<Arc<TextSamples>>,
-    /// Made when the first Boolean value is looked up among very many terms.
+    /// Made for the first event, if there are very many terms.
     pub boolean_bits: OnceLock<Arc<BooleanBits>>,
 }
 
@@ -169,7 +170,9 @@ impl Catalog {
         if !self.has_many_terms() || F::TAKES_POINTS {
             return None;
         }
-        Some(self.boolean_bits.get_or_init(|| Arc::new(BooleanBits::new(self))))
+        let booleans: &Arc<BooleanBits> =
+            get_or_init(&self.boolean_bits, || Arc::new(BooleanBits::new(self)));
+        Some(booleans)
     }
 
     /// Fires Boolean terms that were found, each once.
@@ -327,7 +330,7 @@ impl Catalog {
     pub(super) fn rank_of_text(&self, table: &CutTable, text: &str) -> u32 {
         let make = || Arc::new(TextSamples::new(&self.cut_tables, &self.cuts, &self.pool));
         let around =
-            self.text_samples.get_or_init(make).around(self.number_of(table), text, table.len as usize);
+            get_or_init(&self.text_samples, make).around(self.number_of(table), text, table.len as usize);
         self.cuts.rank_of_text_within(table, text, &self.pool, around)
     }
 

@@ -134,6 +134,7 @@ impl Fault {
 const ENVELOPE_HINT: &str =
     "an event with weights is {\"$event\": {…}, \"$weights\": {\"age\": 0.6}} and nothing else";
 const NO_NAN_HINT: &str = "JSON has no NaN: write null, or {\"$float\": \"NaN\"}";
+const NO_INFINITY_HINT: &str = "JSON has no Infinity: write {\"$float\": \"Infinity\"}";
 const ONE_KIND_HINT: &str = "send numbers as numbers and text as text, or as two arrays";
 const ONLY_NAME_HINT: &str = "an object with such a name is a value and must have no other name";
 
@@ -431,7 +432,8 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
             Some(b't') => self.cursor.word("true").map(|()| Some(true)),
             Some(b'f') => self.cursor.word("false").map(|()| Some(false)),
             Some(b'n') => self.cursor.word("null").map(|()| None),
-            Some(b'N' | b'I') => Err(self.cursor.unexpected("a value").with_hint(NO_NAN_HINT)),
+            Some(b'N') => Err(self.cursor.unexpected("a value").with_hint(NO_NAN_HINT)),
+            Some(b'I') => Err(self.cursor.unexpected("a value").with_hint(NO_INFINITY_HINT)),
             _ => Err(self.cursor.unexpected("a value")),
         }
     }
