@@ -63,7 +63,7 @@ def cluster(spark: "SparkSession") -> Cluster:
 
 
 def collected(rows: "DataFrame") -> list["Row"]:
-    """The rows that tasks of ours return; their errors are raised as what they were."""
+    """The rows that tasks of ours return; their errors are raised again with their original type."""
     try:
         return rows.collect()
     except PythonException as error:
