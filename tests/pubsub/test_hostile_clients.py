@@ -532,6 +532,34 @@ def test_a_client_that_wants_to_be_forgotten_at_once_is_forgotten_once_an_hour(t
     run(main)
 
 
+def test_a_subscriber_that_could_not_be_forgotten_is_forgotten_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted as forgotten before it was, and stayed for an hour."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            router = router_of(site)
+            keeping = Retention(site.log, site.settings, router.table, router.counters)
+            await (await site.subscriber("eve", QueueLimits(idle_seconds=0))).subscribe("all", "TRUE")
+            await router.table.catch_up()
+            router.table.time += 1_000_000
+
+            async def fails(*_: Any) -> None:
+                raise LogUnavailableError("gone")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(retention, "remove_subscriber", fails)
+                with pytest.raises(LogUnavailableError):
+                    await keeping.tidy()
+            await keeping.tidy()
+            assert router.counters.forgotten == 1
+            await router.table.catch_up()
+            assert len(router.table.index) == 0
+
+    run(main)
+
+
 def test_rubbish_does_not_fill_the_log_with_letters_about_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
