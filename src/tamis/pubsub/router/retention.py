@@ -55,7 +55,7 @@ DEAD_LETTER_SECONDS = 30 * 86_400
 MOST_DEAD_LETTERS = 10_000
 """A client that publishes rubbish must not fill the log with letters about it."""
 FORGET_SECONDS = 3_600
-"""A subscriber is not forgotten again before: it reads all subscriptions, and a client chooses its limits."""
+"""Minimum time between two removals of the same subscriber; each removal reads all subscriptions."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 

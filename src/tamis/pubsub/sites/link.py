@@ -61,7 +61,7 @@ MOST_PARTITIONS = 1_000
 MOST_REMEMBERED = 1_000
 """Origins whose seen numbers are in memory."""
 MOST_ORIGINS = 10_000
-"""So many new origins a link takes events of; an origin is a partition of a site in one life of its log."""
+"""The maximum number of new origins a link accepts: partitions of a site, in one life of its log."""
 REROUTE_LANE = "x.0"
 """Where events go that could not go their first way."""
 _LANE = re.compile(r"(?:0|[1-9][0-9]{0,2})\.[0-9]|x\.0")
@@ -463,7 +463,7 @@ class Link:
             # Another router has gone on here, or nobody knows: our memory is out of date.
             self._cursor = None
             raise
-        if counted.dead:  # over too many links, or of no good origin
+        if counted.dead:  # over too many links, or with an invalid origin
             logger.error("events refused", extra={"site": self.neighbour, "events": counted.dead})
         self._cursor = cursor
         counted.forwarded = taken
