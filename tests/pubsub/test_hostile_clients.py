@@ -8,6 +8,7 @@ passwords are told to whoever reads errors; everybody reads files with secrets.
 """
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -24,7 +25,7 @@ from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer, free_port
 from tamis import EventError
 from tamis.pubsub import connect, keys
-from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogError, open_log
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogError, LogUnavailableError, open_log
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
     DEFAULT_HOPS,
@@ -41,6 +42,8 @@ from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.service.config import ConfigError, read_config
 from tamis.pubsub.sites import link, ranges
+from tamis.pubsub.sites.interest import InterestEntry
+from tamis.pubsub.sites.topology import SiteLinks
 
 FORGED: list[dict[str, Any]] = [
     {"o": "rome", "l": "x", "n": 0, "h": 16, "to": [["main", 1]]},
@@ -255,6 +258,75 @@ def test_a_neighbour_cannot_fill_the_memory_with_one_delivery(
             assert 20 <= missing <= 21
             assert heard.count({}) == 205 - missing
             assert ("link", None) in heard
+
+    run(main)
+
+
+def test_what_a_neighbour_tells_is_copied_in_parts(tmp_path: Path) -> None:
+    """All of it was read before any was written; what was read before a read that failed was never copied."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.settle()
+            there: Any = sites.networks["b"].links["a"]._there
+            here: Any = sites.sites["b"].log
+            read, append, done, fails = there.read, here.append, [], True
+
+            async def reading(stream: str, **how: Any) -> Any:
+                if fails and how["topic"] == keys.INTEREST:
+                    raise LogUnavailableError("gone")
+                found = await read(stream, **how)
+                done.append("read" if found and how["topic"] == keys.INTEREST else "")
+                return found
+
+            async def appending(stream: str, *what: Any) -> int:
+                done.append("append" if stream == STATE else "")
+                return int(await append(stream, *what))
+
+            there.read, here.append = reading, appending
+            body = InterestEntry(1, "n = 1").body()
+            for start in range(0, 3_000, 1_000):
+                made_up = [Entry(keys.INTEREST, f"z.{start + n}", body) for n in range(1_000)]
+                await sites.sites["a"].log.append(STATE, made_up)
+            await sites.sites["a"].log.append(STATE, [Entry(keys.LINKS, "z", SiteLinks(1).body())])
+            await sites.step()
+            assert sites.networks["b"].links["a"].trouble == "gone"
+            fails = False
+            done.clear()
+            await sites.step()
+            steps = [each for each in done if each]
+            assert steps.count("read") == 3
+            assert all(pair != ("read", "read") for pair in itertools.pairwise(steps))
+            table = sites.routers["b"].table
+            await table.catch_up()
+            assert sum(detail.startswith("z.") for detail in table.others.of(keys.INTEREST)) == 3_000
+            assert (keys.LINKS, "z") in table.others
+            assert (keys.APPLIED, "z.b") in table.others
+
+    run(main)
+
+
+def test_a_neighbour_cannot_make_up_lanes_without_end(tmp_path: Path) -> None:
+    """The next number of each lane is written with every append."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            log, link_key = sites.sites["b"].log, (keys.LINK, "a")
+            lanes = [f"{n}.0" for n in (999, 1_000, 5_000)] + [f"eve.{n}" for n in range(50)]
+            odd = ["00.0", "1.10", "x.1", "*", "1", "x.0.0", "\u0661.0", "y" * 100_000]
+            entries = [Entry(f"q-{token('@b')}", lane, Delivery(1, ()).body()) for lane in lanes + odd]
+            await sites.sites["a"].log.append(QUEUES, entries)
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 2})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 2}]
+            record = (await log.last(EVENTS, [link_key]))[link_key]
+            expected = json.loads(record.body)["expected"]
+            assert expected.pop("*") == 1
+            assert {lane for lane in expected if lane not in ("0.0", "1.0")} == {"999.0"}
+            assert sites.networks["b"].links["a"].trouble is None
 
     run(main)
 
@@ -477,6 +549,34 @@ def test_a_client_that_wants_to_be_forgotten_at_once_is_forgotten_once_an_hour(t
                 await keeping.tidy()
                 assert router.counters.forgotten == forgotten
                 await router.table.catch_up()
+
+    run(main)
+
+
+def test_a_subscriber_that_could_not_be_forgotten_is_forgotten_the_next_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted as forgotten before it was, and stayed for an hour."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            router = router_of(site)
+            keeping = Retention(site.log, site.settings, router.table, router.counters)
+            await (await site.subscriber("eve", QueueLimits(idle_seconds=0))).subscribe("all", "TRUE")
+            await router.table.catch_up()
+            router.table.time += 1_000_000
+
+            async def fails(*_: Any) -> None:
+                raise LogUnavailableError("gone")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(retention, "remove_subscriber", fails)
+                with pytest.raises(LogUnavailableError):
+                    await keeping.tidy()
+            await keeping.tidy()
+            assert router.counters.forgotten == 1
+            await router.table.catch_up()
+            assert len(router.table.index) == 0
 
     run(main)
 

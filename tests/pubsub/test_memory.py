@@ -1,4 +1,4 @@
-"""A router keeps what it has read from the collector of cycles; what becomes garbage is collected later."""
+"""A router keeps what it has read from the cyclic garbage collector; new garbage is collected later."""
 
 import asyncio
 import gc

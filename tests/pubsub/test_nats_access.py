@@ -344,6 +344,32 @@ def test_a_publisher_with_few_permissions_publishes_under_its_name_alone(
     run(main)
 
 
+def test_what_a_server_forbids_is_an_error_at_once(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server does not answer what is forbidden; it says so, and nobody waits until the time is over."""
+    for module in (nats_log, nats_answers):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 100)
+
+    async def main() -> None:
+        async with (
+            connect(f"nats://router:secret@{guarded}/site", partitions=1) as site,
+            connect(f"nats://bob:his@{guarded}/site?inbox=_INBOX_bob") as his,
+        ):
+            await site.log.append(EVENTS, [Entry("p0", keys.session_detail("eve", "a2"), b"{}\n{}")])
+            log: Any = his.log
+            for _ in range(2):
+                for name, forbidden in (
+                    ("DIRECT.GET", log.read(EVENTS)),
+                    ("DIRECT.GET", log.fetch(EVENTS, [1])),
+                    ("DIRECT.GET", log.last(EVENTS, [("p0", keys.session_detail("eve", "a2"))])),
+                    ("STREAM.PURGE", log.trim(EVENTS, 99, "p0")),
+                ):
+                    with pytest.raises(LogError, match=f"does not allow {name}"):
+                        await forbidden
+            assert all("msg.get" in subject for subject, each in log._forbidden.items() if each.done())
+
+    run(main)
+
+
 def test_a_publisher_with_few_permissions_goes_on_after_its_connection_was_made_again(guarded: str) -> None:
     """It had to read events, which it may not, and raised after every reconnect."""
 

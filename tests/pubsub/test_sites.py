@@ -372,3 +372,61 @@ def test_a_neighbour_that_does_not_answer_holds_up_no_other_link(tmp_path: Path)
                 await sites.step()
 
     run(main, 120)
+
+
+def test_a_slow_link_works_and_is_waited_for_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its steps takes longer than others wait: it was down for ever, and held them up each time."""
+    caplog.set_level("INFO", "tamis.link")
+
+    def told() -> list[str]:
+        return [record.message for record in caplog.records if record.__dict__.get("site") == "c"]
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "c")]) as sites:
+            await sites.settle()
+            network = sites.networks["a"]
+            link, waits = network.links["c"], []
+            original, wait = link.step, asyncio.wait
+            ends: list[asyncio.Event] = []
+
+            async def slow() -> int:
+                ends.append(asyncio.Event())
+                await ends[-1].wait()
+                return await original()
+
+            async def noting(what: Any, *, timeout: float | None = None) -> Any:
+                waits.append(timeout)
+                return await wait(what, timeout=timeout)
+
+            monkeypatch.setattr(link, "step", slow)
+            monkeypatch.setattr(asyncio, "wait", noting)
+            network._patience_seconds, network._link_seconds = 0.001, 500
+            caplog.clear()
+            for _ in range(3):
+                await network.step()
+                await asyncio.sleep(0.002)
+                ends[-1].set()
+                while network._steps and not network._steps["c"].done():
+                    await asyncio.sleep(0)
+                assert link.trouble is None
+                await network.step()
+            assert told() == ["link down", "link up"], "the first time; then it is known to be slow"
+            assert waits == [0.001, 0, 0]
+            network._link_seconds = 0.001
+            await network.step()
+            await asyncio.sleep(0.002)
+            await network.step()
+            assert link.trouble == "the neighbour does not answer"
+            assert told() == ["link down", "link up", "link down"]
+            network._patience_seconds = 500
+            ends[-1].set()
+            monkeypatch.setattr(link, "step", original)
+            while link.trouble is not None or network._steps:
+                await network.step()
+            await network.step()
+            assert told() == ["link down", "link up"] * 2
+            assert waits[-1] == 500, "prompt again"
+
+    run(main)

@@ -59,6 +59,7 @@ FEW = 4
 STALE_SECONDS = 5.0
 """For so long it is not believed that a stream has become shorter, or has lost what it acknowledged."""
 MOST_ACKNOWLEDGED = 1_000
+MOST_FORBIDDEN = 1_000
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
@@ -69,6 +70,7 @@ _IN_USE = 10058
 _NOT_FOUND = 10059
 _NO_MESSAGE = 10037
 _IDENTITY = "tamis-identity"
+_HAS_ANOTHER_WAY = "$js.api.stream.msg.get."
 
 
 class NatsLog:
@@ -90,7 +92,10 @@ class NatsLog:
         self._acknowledged: dict[str, int] = {}
         """The last number of subjects that were written here with a fence, of some of them."""
         self._forbidden: dict[str, asyncio.Future[Any]] = {}
-        """Done when the server has said that we may not publish to a subject (in lower case)."""
+        """Done when the server has said that we may not publish to a subject (in lower case).
+
+        Kept where there is another way to ask; otherwise only while somebody waits for an answer.
+        """
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -286,6 +291,8 @@ class NatsLog:
         quoted = error.lower().partition('publish to "')[2].partition('"')[0]
         if (refused := self._forbidden.get(quoted)) is not None and not refused.done():
             refused.set_result(None)
+            if not quoted.startswith(_HAS_ANOTHER_WAY):  # permissions may change: it is asked again
+                del self._forbidden[quoted]
 
     async def _last_of(
         self, stream: str, subjects: list[str], end: int, found: dict[Key, Record]
@@ -425,7 +432,9 @@ class NatsLog:
         content = b"" if request is None else json.dumps(request).encode()
         for attempt in range(RETRIES):
             try:
-                answer = await self._ask(f"$JS.API.{name}", content, None)
+                answer = await self._unless_forbidden(name, self._ask(f"$JS.API.{name}", content, None))
+            except _ForbiddenError:
+                raise
             except LogUnavailableError:
                 if attempt == RETRIES - 1:
                     raise
@@ -437,6 +446,35 @@ class NatsLog:
                     raise _explained(error, name)
             await asyncio.sleep(RETRY_SECONDS * 2**attempt / 2)
         raise AssertionError("the last attempt returns or raises")
+
+    def _refusal(self, name: str) -> asyncio.Future[Any]:
+        """Done when the server has said that we may not ask this; then `_ForbiddenError` is raised."""
+        subject = f"$js.api.{name}".lower()
+        if (refused := self._forbidden.get(subject)) is None:
+            if len(self._forbidden) >= MOST_FORBIDDEN:
+                self._forbidden = {name: each for name, each in self._forbidden.items() if each.done()}
+            refused = self._forbidden[subject] = asyncio.get_running_loop().create_future()
+        if refused.done():
+            raise _ForbiddenError(f"the server does not allow {name}")
+        return refused
+
+    async def _unless_forbidden(
+        self, name: str, question: Coroutine[Any, Any, dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The answer to a question; an error as soon as the server says that we may not ask it."""
+        try:
+            refused = self._refusal(name)
+        except _ForbiddenError:
+            question.close()
+            raise
+        asking = asyncio.ensure_future(question)
+        try:
+            await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise _ForbiddenError(f"the server does not allow {name}")
+            return asking.result()
+        finally:
+            asking.cancel()
 
     async def _ask(self, subject: str, content: bytes, headers: dict[str, str] | None) -> dict[str, Any]:
         from nats.errors import Error, NoRespondersError  # noqa: PLC0415 - an extra
@@ -475,17 +513,22 @@ class NatsLog:
         answers = Answers(len(requests), are_batches, self._prefixes[stream])
         if not requests:
             return answers
+        name = f"DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")
+        refused = self._refusal(name)
+        refused.add_done_callback(answers.forbid)
         reply = self._inbox.expect(answers)
-        where = f"$JS.API.DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")
         try:
             for request in requests:
                 content = json.dumps(request).encode() if request else b""
-                await self._client.publish(where, content, reply=reply)
+                await self._client.publish(f"$JS.API.{name}", content, reply=reply)
             await answers.complete()
         except (Error, OSError, TimeoutError) as error:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
         finally:
             self._inbox.forget(reply)
+            refused.remove_done_callback(answers.forbid)
+        if answers.is_forbidden:
+            raise _ForbiddenError(f"the server does not allow {name}")
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
         if answers.refusal:
@@ -496,23 +539,10 @@ class NatsLog:
         """What the leader has stored; what it has not is left out."""
         answers: list[dict[str, Any]] = []
         name = f"STREAM.MSG.GET.{self._stream(stream)}"
-        refused = self._forbidden.setdefault(
-            f"$js.api.{name}".lower(), asyncio.get_running_loop().create_future()
-        )
 
         async def get(request: dict[str, Any]) -> None:
-            if refused.done():
-                raise _ForbiddenError(f"the server does not allow {name}")
-            asking: asyncio.Future[Any] = asyncio.ensure_future(self._api(name, request))
-            try:
-                await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
-                if not asking.done():
-                    raise _ForbiddenError(f"the server does not allow {name}")
-                answers.append(asking.result()["message"])
-            except _NoMessageError:
-                return
-            finally:
-                asking.cancel()
+            with contextlib.suppress(_NoMessageError):
+                answers.append((await self._api(name, request))["message"])
 
         for start in range(0, len(requests), MOST_IN_FLIGHT):
             await asyncio.gather(*(get(request) for request in requests[start : start + MOST_IN_FLIGHT]))

@@ -50,7 +50,7 @@ class Answers:
         """The number up to which the answer is sure; 0 where the server did not say."""
         self.pending = 0
         """How many more there were no room for."""
-        self.is_unserved = False
+        self.is_unserved = self.is_forbidden = False
         self.refusal = ""
         """Why the server does not answer, if it says so: then it is not even known that there is none."""
         self._last: int | None = None
@@ -103,6 +103,11 @@ class Answers:
         self._whole = len(self.records) if self._whole is None else self._whole
         if not self._are_batches:
             self._one_less()
+
+    def forbid(self, _: object) -> None:
+        """The server does not allow the requests, and will not answer them."""
+        self.is_forbidden = True
+        self._done.set()
 
     def _one_less(self) -> None:
         self._left -= 1

@@ -5,9 +5,10 @@ were written first count**. A subscription that is written again takes its place
 depends on what the stream holds, not on when a router has read it, and all routers of a site give the same.
 
 Those that do not count wait in their order. When one that counts goes, the next takes its place. A client can
-write as many as it likes, so few of them are remembered: beyond some bytes, only the number of the first that
-is not. When those that are remembered have been used up, the stream is read again from there. To get that far
-the client must have written as many records, so it cannot make a router read for nothing.
+write as many as it likes, so of each only its key and its number are remembered, not its text, and beyond
+`MOST_BYTES` of keys only the number of the first that is not. When those that are remembered have been used
+up, the stream is read again from there. To get that far the client must have written that many keys, tens of
+thousands of usual length, so each reading costs it as many writes.
 """
 
 from collections.abc import Iterable
@@ -15,12 +16,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tamis.pubsub.log.contract import Record
-
-MOST_BYTES = 1 << 20
+MOST_BYTES = 16 << 20
 """What is remembered of the subscriptions of one client that do not count."""
-OVERHEAD = 300
-"""What it costs to remember a record, beside its text."""
+OVERHEAD = 200
+"""What it costs to remember a key and a number, beside the text of the key."""
 
 
 def client_of(id: str) -> str:
@@ -34,49 +33,40 @@ def client_of(id: str) -> str:
 
 @dataclass(slots=True)
 class Refused:
-    """The subscriptions of one client that do not count, the first ones with their text.
+    """The subscriptions of one client that do not count, the first ones with their numbers.
 
     >>> refused = Refused()
-    >>> refused.add(Record(7, "sub", "ann.s1", 0, b"{}"))
-    >>> refused.take(3), bool(refused)
-    ([Record(seq=7, topic='sub', detail='ann.s1', time=0, body=b'{}')], False)
+    >>> refused.add("ann.s1", 7)
+    >>> refused.numbers
+    {'ann.s1': 7}
+    >>> refused.remove("ann.s1")
+    >>> bool(refused)
+    False
     """
 
-    records: dict[str, Record] = field(default_factory=dict)
-    """By id, in the order of their numbers."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """By id, in their order."""
     size: int = 0
     more_from: int | None = None
     """From this number on there may be others, which are not remembered."""
 
     def __bool__(self) -> bool:
         """Whether there may be any."""
-        return bool(self.records) or self.more_from is not None
+        return bool(self.numbers) or self.more_from is not None
 
-    def add(self, record: Record) -> None:
+    def add(self, id: str, number: int) -> None:
         """One more, written after all others."""
-        size = _size(record)
-        if self.more_from is None and self.records and self.size + size > MOST_BYTES:
-            self.more_from = record.seq
+        size = OVERHEAD + len(id)
+        if self.more_from is None and self.numbers and self.size + size > MOST_BYTES:
+            self.more_from = number
         if self.more_from is None:
-            self.records[record.detail] = record
+            self.numbers[id] = number
             self.size += size
 
     def remove(self, id: str) -> None:
         """One less, if it is among those that are remembered."""
-        record = self.records.pop(id, None)
-        if record is not None:
-            self.size -= _size(record)
-
-    def take(self, most: int) -> list[Record]:
-        """The first ones; they are not refused any more."""
-        taken = list(islice(self.records.values(), most))
-        for record in taken:
-            self.remove(record.detail)
-        return taken
-
-
-def _size(record: Record) -> int:
-    return OVERHEAD + len(record.detail) + len(record.body)
+        if self.numbers.pop(id, None) is not None:
+            self.size -= OVERHEAD + len(id)
 
 
 class Quotas:
@@ -88,12 +78,12 @@ class Quotas:
     ...     if quotas.has_room(id):
     ...         quotas.count(id)
     ...     else:
-    ...         quotas.refuse(Record(seq, "sub", id, 0, b"{}"))
-    >>> quotas.refused_ids(), quotas.take_next()
-    (['ann.b'], [])
+    ...         quotas.refuse(id, seq)
+    >>> quotas.refused_ids(), quotas.next_refused(10)
+    (['ann.b'], {})
     >>> quotas.release("ann.a")
-    >>> [record.detail for record in quotas.take_next()]
-    ['ann.b']
+    >>> quotas.next_refused(10)
+    {'ann.b': 1}
     """
 
     def __init__(self) -> None:
@@ -130,9 +120,9 @@ class Quotas:
         if name in self.limits:
             self._counted.setdefault(name, set()).add(id)
 
-    def refuse(self, record: Record) -> None:
+    def refuse(self, id: str, number: int) -> None:
         """A subscription that was written after all others does not count."""
-        self._refused.setdefault(client_of(record.detail), Refused()).add(record)
+        self._refused.setdefault(client_of(id), Refused()).add(id, number)
 
     def release(self, id: str) -> None:
         """A subscription is gone, or was written again."""
@@ -147,18 +137,29 @@ class Quotas:
             if refused:
                 self._freed.add(name)
 
-    def take_next(self) -> list[Record]:
-        """Refused subscriptions that have room now, if the grant allows them otherwise; in their order."""
-        taken: list[Record] = []
+    def next_refused(self, most: int) -> dict[str, int]:
+        """Refused subscriptions that have room now, if the grant allows them otherwise; in their order.
+
+        With their numbers. They stay refused until `take` is called.
+        """
+        following: dict[str, int] = {}
         for name in list(self._freed):
             refused, room = self._refused.get(name), self._room(name) if name in self.limits else 0
-            if refused and room:
-                taken += refused.take(room)
             if not (refused and room):
                 self._freed.discard(name)
-            if not refused:
+            if refused:
+                following.update(islice(refused.numbers.items(), min(room, most - len(following))))
+            else:
                 self._refused.pop(name, None)
-        return taken
+        return following
+
+    def take(self, id: str, number: int) -> bool:
+        """A subscription is not refused any more; False if it was not, or was written again since."""
+        refused = self._refused.get(client_of(id))
+        if refused is None or refused.numbers.get(id) != number:
+            return False
+        refused.remove(id)
+        return True
 
     def forgotten(self) -> dict[str, int]:
         """Clients with room whose refused subscriptions must be read again, each with a first number."""
@@ -166,7 +167,7 @@ class Quotas:
             name: more
             for name in self._freed
             if (refused := self._refused.get(name)) is not None
-            and not refused.records
+            and not refused.numbers
             and (more := refused.more_from) is not None
         }
 
@@ -176,7 +177,7 @@ class Quotas:
 
     def refused_ids(self) -> list[str]:
         """The subscriptions that do not count, as far as they are remembered."""
-        return [id for refused in self._refused.values() for id in refused.records]
+        return [id for refused in self._refused.values() for id in refused.numbers]
 
     @property
     def refuses_any(self) -> bool:
@@ -190,13 +191,7 @@ class Quotas:
         return {
             "counted": {name: sorted(ids) for name, ids in self._counted.items()},
             "refused": {
-                name: {
-                    "records": [
-                        [r.seq, r.topic, r.detail, r.time, r.body.decode("latin-1")]
-                        for r in refused.records.values()
-                    ],
-                    "more_from": refused.more_from,
-                }
+                name: {"numbers": refused.numbers, "more_from": refused.more_from}
                 for name, refused in self._refused.items()
             },
         }
@@ -210,8 +205,8 @@ class Quotas:
         quotas._counted = {name: set(ids) for name, ids in found["counted"].items()}
         for name, about in found["refused"].items():
             refused = Refused()
-            for seq, topic, detail, at, text in about["records"]:
-                refused.add(Record(seq, topic, detail, at, text.encode("latin-1")))
+            for id, number in about["numbers"].items():
+                refused.add(id, number)
             if refused.more_from is None:
                 refused.more_from = about["more_from"]
             quotas._refused[name] = refused

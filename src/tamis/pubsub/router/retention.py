@@ -55,7 +55,7 @@ DEAD_LETTER_SECONDS = 30 * 86_400
 MOST_DEAD_LETTERS = 10_000
 """A client that publishes rubbish must not fill the log with letters about it."""
 FORGET_SECONDS = 3_600
-"""A subscriber is not forgotten again before: it reads all subscriptions, and a client chooses its limits."""
+"""Minimum time between two removals of the same subscriber; each removal reads all subscriptions."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
 
@@ -333,7 +333,6 @@ class Retention:
         self._forgotten = {each: at for each, at in self._forgotten.items() if at > recently}
         if name in self._forgotten:
             return
-        self._forgotten[name] = now
         drop, behind = (keys.DROP, name), (keys.BEHIND, name)
         found = await self._log.last(STATE, [drop, behind])
         drops = read_drops(found.get(drop), found.get(behind))
@@ -346,6 +345,7 @@ class Retention:
         if behind in found:
             entries.append(Entry(*behind, left.behind_body()))
         await self._log.append(STATE, entries)
+        self._forgotten[name] = now  # now that it is done: what failed is tried again
         self.queues.pop(name, None)
         self._counters.forgotten += 1
         logger.warning("subscriber forgotten", extra={"subscriber": name})

@@ -51,7 +51,9 @@ LOOKS = 3
 MARKS = 32
 RECENT_EVENTS = 512
 MOST_REFUSED = 10_000
-SNAPSHOT_VERSION = 2
+ADMITTED_AT_ONCE = 100
+"""Refused subscriptions whose texts are fetched together: each may be as large as the log allows."""
+SNAPSHOT_VERSION = 3
 SNAPSHOT_SECONDS = 43_200
 """An older snapshot is not used: signs of removal are kept for a day."""
 
@@ -201,10 +203,9 @@ class Table:
                 if now == end and looks >= LOOKS and end not in await self._log.fetch(STATE, [end]):
                     await self._pass_over_what_was_removed(end)
             self._add_waiting()
-            while self.quotas.forgotten():
-                if not await self._remember_refused():
+            while (is_admitted := await self._admit_refused()) or self.quotas.forgotten():
+                if not is_admitted and not await self._remember_refused():
                     return await self._catch_up()
-                self._admit_refused()
         finally:
             self._add_waiting()  # whatever was read is in the index when this returns
             self._is_first_reading = self._is_first_reading and self.position < end
@@ -216,22 +217,18 @@ class Table:
         return self.position > before
 
     async def _remember_refused(self) -> bool:
-        """Read again what clients with room wrote beyond their number; False if the log has changed.
-
-        What the grant does not allow otherwise is left out, so that every reading finds as much as fits.
-        """
+        """Read again what clients with room wrote beyond their number; False if the log has changed."""
         forgotten = self.quotas.forgotten()
         found = {name: Refused() for name in forgotten}
         after, end, looks = min(forgotten.values()) - 1, 0, 0
-        while after < self.position:
+        while after < self.position and any(each.more_from is None for each in found.values()):
             records = await self._log.read(STATE, after=after, most=READ_AT_ONCE)
             for record in records:
                 name = client_of(record.detail) if record.topic == keys.SUBSCRIPTION else ""
                 if name not in found or not forgotten[name] <= record.seq <= self.position:
                     continue
-                is_open = record.body and found[name].more_from is None
-                if is_open and keys.is_key(*record[1:3]) and self._prepare(record.detail, record) is not None:
-                    found[name].add(record)
+                if record.body and keys.is_key(*record[1:3]):
+                    found[name].add(record.detail, record.seq)
             if records:
                 after = records[-1].seq
                 continue
@@ -334,12 +331,22 @@ class Table:
         if self.quotas.limits:  # one that was written again has its old place among those that were read
             waiting = dict(sorted(waiting.items(), key=lambda item: item[1].seq))
         self._add(waiting)
-        self._admit_refused()
 
-    def _admit_refused(self) -> None:
-        """Those that a number has refused, where there is room now."""
-        while records := self.quotas.take_next():
-            self._add({record.detail: record for record in records}, are_next=True)
+    async def _admit_refused(self) -> bool:
+        """Those that a number has refused, where there is room now; whether there were any.
+
+        One that is gone meanwhile is passed over: its removal, or its next version, is read later.
+        """
+        following = self.quotas.next_refused(ADMITTED_AT_ONCE)
+        found = await self._log.fetch(STATE, following.values()) if following else {}
+        admitted: dict[str, Record] = {}
+        for id, number in following.items():
+            record = found.get(number)
+            is_there = record is not None and record[1:3] == (keys.SUBSCRIPTION, id) and record.body
+            if self.quotas.take(id, number) and record is not None and is_there:
+                admitted[id] = record
+        self._add(admitted, are_next=True)
+        return bool(following)
 
     def _queue(self, record: Record) -> None:
         self.queues.pop(record.detail, None)
@@ -389,7 +396,7 @@ class Table:
             if is_first:
                 self._remove(id)
             if not are_next and not self.quotas.has_room(id):
-                self.quotas.refuse(record)
+                self.quotas.refuse(id, record.seq)
                 continue
             prepared = self._prepare(id, record)
             if prepared is None:

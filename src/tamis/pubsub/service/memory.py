@@ -1,4 +1,4 @@
-"""Sparing Python's collector of cycles what a router keeps.
+"""Sparing Python's cyclic garbage collector what a router keeps.
 
 A router makes many objects for every batch, so the collector runs often, and each of its full runs looks at
 all subscriptions and all that other sites want. It finds nothing there: what they leave behind when they are

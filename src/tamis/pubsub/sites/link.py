@@ -7,6 +7,7 @@ were seen are one fenced append. So a link that breaks anywhere goes on where it
 """
 
 import logging
+import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
@@ -60,11 +61,12 @@ MOST_PARTITIONS = 1_000
 MOST_REMEMBERED = 1_000
 """Origins whose seen numbers are in memory."""
 MOST_ORIGINS = 10_000
-"""So many new origins a link takes events of; an origin is a partition of a site in one life of its log."""
-GOSSIP = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
-"""The topics that are copied, in the order of writing: a record comes before those that vouch for it."""
+"""The maximum number of new origins a link accepts: partitions of a site, in one life of its log."""
 REROUTE_LANE = "x.0"
 """Where events go that could not go their first way."""
+_LANE = re.compile(r"(?:0|[1-9][0-9]{0,2})\.[0-9]|x\.0")
+"""The lanes of a queue, with a partition below `MOST_PARTITIONS`. A neighbour can make up others, and the
+next number of each lane is remembered."""
 OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
 """Records that the second site of their key has written."""
 
@@ -263,46 +265,53 @@ class Link:
     # --- what sites tell of themselves -------------------------------------------------------------
 
     async def _gossip(self, there: Log) -> None:
-        me = token(self._here)
-        news: dict[str, list[Record]] = {}
-        # Links first: the interest that they refer to is there when it is read after them.
-        for topic in (keys.LINKS, keys.HEARD, keys.INTEREST, keys.ADVERTISED, keys.APPLIED):
-            news[topic] = await self._news(there, topic)
-        if not any(news.values()):
+        """Copy what is new, in parts: a neighbour may tell more than this machine's memory holds.
+
+        A record comes before those that vouch for it. So these are read first, some at a time, and written
+        when all that was there by then is copied.
+        """
+        vouching = {topic: await self._news(there, topic) for topic in (keys.LINKS, keys.HEARD)}
+        for topic in (keys.INTEREST, keys.ADVERTISED):
+            while records := await self._news(there, topic):
+                await self._copy(topic, records)
+        for topic, records in vouching.items():
+            await self._copy(topic, records)
+        while records := await self._news(there, keys.APPLIED):
+            await self._copy(keys.APPLIED, records)
+
+    async def _news(self, there: Log, topic: str) -> list[Record]:
+        return await there.read(STATE, topic=topic, after=self._told.get(topic, 0))
+
+    async def _copy(self, topic: str, records: list[Record]) -> None:
+        """Write what is newer than what is known here."""
+        if not records:
             return
+        me = token(self._here)
         await self._table.catch_up()
         entries: list[Entry] = []
-        for topic in GOSSIP:
-            for record in news[topic]:
-                site, _, by = record.detail.partition(".")
-                is_own = me == (by if topic in OF_TWO_SITES else site)
-                if record.body and not is_own and keys.is_key(topic, record.detail):
-                    known = self._table.others.get((topic, record.detail))
-                    if known is None or _is_newer(record.body, known.body):
-                        entries.append(Entry(topic, record.detail, record.body))
-        applied = [
+        for record in records:
+            site, _, by = record.detail.partition(".")
+            is_own = me == (by if topic in OF_TWO_SITES else site)
+            if record.body and not is_own and keys.is_key(topic, record.detail):
+                known = self._table.others.get((topic, record.detail))
+                if known is None or _is_newer(record.body, known.body):
+                    entries.append(Entry(topic, record.detail, record.body))
+        entries += [
             Entry(
                 keys.APPLIED,
                 f"{entry.detail}.{me}",
                 write({"k": number_of(entry.body), "position": position}),
             )
             for entry in entries
-            if entry.topic == keys.LINKS and (position := _position(entry.body)) is not None
+            if topic == keys.LINKS and (position := _position(entry.body)) is not None
         ]
-        entries += applied
         try:
             for start in range(0, len(entries), MOST_EVENTS):
                 await self._log.append(STATE, entries[start : start + MOST_EVENTS])
         except LogError:
             self._told.clear()  # it is unknown what is written: look at all of it again
             raise
-
-    async def _news(self, there: Log, topic: str) -> list[Record]:
-        found: list[Record] = []
-        while records := await there.read(STATE, topic=topic, after=self._told.get(topic, 0)):
-            found += records
-            self._told[topic] = records[-1].seq
-        return found
+        self._told[topic] = records[-1].seq
 
     # --- events ------------------------------------------------------------------------------------
 
@@ -312,11 +321,7 @@ class Link:
         records = await there.read(QUEUES, topic=topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken = 0
         for record in records:
-            try:
-                delivery = Delivery.read(record.body)
-            except RecordError as error:
-                logger.error("unreadable delivery", extra={"seq": record.seq, "error": str(error)})
-                delivery = Delivery(0, ())
+            delivery, is_lane = _delivery(record), _LANE.fullmatch(record.detail) is not None
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
             start = cursor.part
@@ -324,7 +329,9 @@ class Link:
                 self._cursor, self._is_older = None, True
                 return taken  # begin with what is new in it
             missing = _NOTHING if start else await self._missing(there, cursor, record.detail, delivery.first)
-            expected = {**cursor.expected, record.detail: delivery.first + len(delivery.events)}
+            expected = cursor.expected
+            if is_lane:
+                expected = {**expected, record.detail: delivery.first + len(delivery.events)}
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
                 # Not all at once: a neighbour may list more than this machine's memory holds.
@@ -456,7 +463,7 @@ class Link:
             # Another router has gone on here, or nobody knows: our memory is out of date.
             self._cursor = None
             raise
-        if counted.dead:  # over too many links, or of no good origin
+        if counted.dead:  # over too many links, or with an invalid origin
             logger.error("events refused", extra={"site": self.neighbour, "events": counted.dead})
         self._cursor = cursor
         counted.forwarded = taken
@@ -623,6 +630,17 @@ def _ranges(record: Record | None) -> Ranges:
     fields = Fields(record.body, "list of seen numbers")
 
     return Ranges((first, last) for first, last in fields.take("r", are_pairs, []))
+
+
+def _delivery(record: Record) -> Delivery:
+    """A delivery of a neighbour; an empty one if it cannot be read, or is in no lane."""
+    try:
+        if not _LANE.fullmatch(record.detail):
+            raise RecordError(f"a queue has no lane {record.detail[:100]}")
+        return Delivery.read(record.body)
+    except RecordError as error:
+        logger.error("unreadable delivery", extra={"seq": record.seq, "error": str(error)})
+        return Delivery(0, ())
 
 
 def _position(body: bytes) -> int | None:

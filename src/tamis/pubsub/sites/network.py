@@ -72,8 +72,8 @@ class Network:
     ) -> None:
         """After `link_seconds` without a sign of a neighbour, events take other ways.
 
-        While this site is away, neighbours keep `link_bytes` for it, for `link_keep_seconds`. For
-        `patience_seconds` the others wait for a link whose neighbour does not answer.
+        While this site is away, neighbours keep `link_bytes` for it, for `link_keep_seconds`. Other
+        links wait at most `patience_seconds` for a neighbour that does not answer, until it is prompt again.
         """
         self._log = log
         self._here = settings.site
@@ -99,6 +99,12 @@ class Network:
         self._patience_seconds = patience_seconds
         self._steps: dict[str, asyncio.Task[int]] = {}
         """Links whose neighbours have not answered yet."""
+        self._started: dict[str, float] = {}
+        """When the last step of each link began."""
+        self._slow: set[str] = set()
+        """Links whose last step took longer than the others wait: they wait for it no more."""
+        self._up: set[str] = set()
+        """Links that were last reported to work."""
         self._interest: Interest | None = None
         self._read = 0
         self._accounted: dict[str, int] = {}
@@ -126,25 +132,46 @@ class Network:
 
     async def _step(self, link: Link) -> int:
         """Let a link take what there is. One that must wait for its neighbour goes on while others work."""
-        was_up = link.trouble is None
-        if (step := self._steps.get(link.neighbour)) is None:
-            step = self._steps[link.neighbour] = asyncio.create_task(link.step())
-            await asyncio.wait({step}, timeout=self._patience_seconds)
+        name, is_slow = link.neighbour, link.neighbour in self._slow
+        if (step := self._steps.get(name)) is None:
+            step = self._steps[name] = asyncio.create_task(self._timed(link))
+            await asyncio.wait({step}, timeout=0 if is_slow else self._patience_seconds)
         if not step.done():
-            if was_up:
+            self._slow.add(name)
+            # A slow link works as long as its steps end; a silent one is noticed later.
+            if name in self._up and (not is_slow or self._since(name) > self._link_seconds):
                 link.trouble = "the neighbour does not answer"
-                logger.warning("link down", extra={"site": link.neighbour, "error": link.trouble})
+                self._report_down(name, link.trouble)
             return 0
-        del self._steps[link.neighbour]
+        del self._steps[name]
         try:
             taken = await step
         except (LogError, RecordError) as error:
-            if was_up:
-                logger.warning("link down", extra={"site": link.neighbour, "error": str(error)})
+            self._report_down(name, str(error))
             return 0
-        if not was_up:
-            logger.info("link up", extra={"site": link.neighbour})
+        if name not in self._up:
+            self._up.add(name)
+            logger.info("link up", extra={"site": name})
         return taken
+
+    async def _timed(self, link: Link) -> int:
+        """A step of a link, and whether it was prompt."""
+        name = link.neighbour
+        self._started[name] = time.monotonic()
+        try:
+            return await link.step()
+        finally:
+            if self._since(name) <= self._patience_seconds:
+                self._slow.discard(name)
+
+    def _since(self, name: str) -> float:
+        """For how long the step of a link has been under way."""
+        return time.monotonic() - self._started.get(name, time.monotonic())
+
+    def _report_down(self, name: str, error: str) -> None:
+        if name in self._up:
+            self._up.remove(name)
+            logger.warning("link down", extra={"site": name, "error": error})
 
     async def close(self) -> None:
         """Let go of all links."""
