@@ -231,6 +231,7 @@ def forked(is_well: Callable[[], bool]) -> int:
         try:
             import signal
 
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # a handler in Python would wait for what hangs
             signal.alarm(60)
             status = 0 if is_well() else 2
         finally:
