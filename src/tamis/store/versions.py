@@ -259,8 +259,9 @@ def publish(directory: Directory, version: Version) -> Version:
     """Write a version with shards of its own, under the first number that is free from its own on.
 
     A build is published once, however many attempts of a task try, and whenever within a week each of them
-    wakes up (then what it noted is removed): a second version would undo later changes. The note `build` tells it from all others. Its first attempt
-    notes which version was the latest, and every attempt looks for the build in the versions after that one.
+    wakes up (then what it noted is removed): a second version would undo later changes. The note `build`
+    tells it from all others. Its first attempt notes which version was the latest, and every attempt looks
+    for the build in the versions after that one.
     """
     build = version.notes.get("build")
     since = latest = latest_number(directory) or 0
