@@ -8,6 +8,7 @@ import pytest
 
 import tamis
 from oracle import Connective, IsTruth, Node, Not, Predicate, evaluate
+from seeds import few
 from writer import to_text
 
 LETTERS = [
@@ -117,7 +118,7 @@ def agree(index: tamis.Index, rules: dict[int, Node], asked: list[dict[str, Any]
         assert sorted(by_event.get(number, [])) == expected, event
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", few(range(4)))
 def test_random_patterns_agree_with_the_oracle(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     rules = {id: rule(draw) for id in range(400)}
@@ -142,6 +143,7 @@ def test_random_patterns_agree_with_the_oracle(seed: int, tmp_path: Path) -> Non
     agree(tamis.open(tmp_path / "again.tamis"), rules, asked)
 
 
+@pytest.mark.slow
 def test_ten_thousand_patterns_on_one_attribute(tmp_path: Path) -> None:
     draw = random.Random(7)
     words = ["".join(draw.choices("abcdef", k=draw.randint(1, 9))).capitalize() for _ in range(10_000)]

@@ -10,6 +10,7 @@ import tamis
 from flow.flows import sometimes_reopened
 from flow.test_sequences import random_sequence
 from flow.windows import events, rule
+from seeds import few
 
 
 def plain(told: list[Any]) -> list[Any]:
@@ -19,7 +20,7 @@ def plain(told: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("way", ["save", "checkpoint"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few(range(12)))
 def test_a_flow_goes_on_as_if_it_had_never_stopped(seed: int, way: str, tmp_path: Path) -> None:
     random_ = random.Random(seed)
     lateness = random_.choice([0, 4])

@@ -13,6 +13,7 @@ from flow.flows import sometimes_reopened
 from flow.test_keep import plain
 from flow.test_sequences import random_sequence
 from flow.windows import events, rule
+from seeds import few
 
 JOINS = [
     "SELECT x.v, y.v AS w FROM s RANGE 5 SECONDS AS x JOIN s ROWS 3 AS y ON x.k = y.k",
@@ -150,7 +151,7 @@ def push(flow: tamis.Flow, event: Any) -> Any:
 
 @pytest.mark.parametrize("way", ["save", "checkpoint"])
 @pytest.mark.parametrize("on_limit", ["refuse", "shed"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few(range(12)))
 def test_with_tiny_limits_a_flow_that_is_opened_again_decides_the_same(
     seed: int, on_limit: Any, way: str, tmp_path: Path
 ) -> None:
@@ -196,7 +197,7 @@ def test_with_tiny_limits_a_flow_that_is_opened_again_decides_the_same(
         assert before["streams"]["s"][name] == after["streams"]["s"][name]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", few(range(10)))
 def test_an_answer_with_a_limit_that_refuses_is_that_of_the_events_it_took(seed: int) -> None:
     """A refused event moves the clock, and does nothing else."""
     random_ = random.Random(seed)

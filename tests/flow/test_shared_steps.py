@@ -11,6 +11,7 @@ import tamis
 from flow.flows import flow_of
 from flow.sequences import Sequence, matches
 from flow.test_sequences import Written, random_rows, random_steps, whole_sequence
+from seeds import few
 
 
 def family(random_: random.Random) -> Iterator[tuple[str, Sequence]]:
@@ -28,7 +29,7 @@ def family(random_: random.Random) -> Iterator[tuple[str, Sequence]]:
         yield whole_sequence(written, within=within, strict=strict, skip_to_next=skip_to_next, by=by)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", few(range(60)))
 def test_sequences_that_share_steps_tell_what_each_would_tell_alone(seed: int, tmp_path: Path) -> None:
     random_ = random.Random(seed)
     drawn = family(random_)

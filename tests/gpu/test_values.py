@@ -10,6 +10,7 @@ import pytest
 
 import tamis
 from gpu.devices import on_device
+from seeds import few
 
 EDGE = 2**53
 INTEGERS = [0, 1, -1, 7, EDGE - 1, EDGE, EDGE + 1, EDGE + 2, -EDGE - 1, 2**62 + 1, 2**63 - 1, -(2**63)]
@@ -100,7 +101,7 @@ def events(draw: random.Random, count: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", few(range(4)))
 def test_values_of_any_kind_and_size(kernels: Path, seed: int) -> None:
     """Numbers beside 2^53, decimals between floats, NaN, both zeros, other kinds than predicates expect."""
     draw = random.Random(seed)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tamis.spark
+from seeds import few
 from spark.flows import EVENTS, collected, one_process, random_events, random_query
 from tamis import ArgumentError
 from tamis.flow import Output
@@ -28,7 +29,7 @@ def rows(told: Any) -> list[Any]:
 
 
 @pytest.mark.filterwarnings("ignore:query .* cannot be split")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", few(range(2)))
 def test_as_one_process(spark: Any, seed: int) -> None:
     choose = random.Random(seed)
     events = {"a": random_events(choose, 150), "b": random_events(choose, 80, first=1010)}

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tamis.spark
+from seeds import few
 from spark.flows import EVENTS, collected, one_process, plain, put, random_events, random_query
 from tamis import ArgumentError, TamisError
 from tamis.spark.flows.bucket import Bucket, Step, _sorted, split_late
@@ -43,7 +44,7 @@ def packed(events: list[dict[str, Any]]) -> pa.Table:
     return pa.table({TIME: times, ORDER[0]: order, TIE: order, EVENT: struct})
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few(range(12)))
 def test_a_bucket_is_a_flow_that_may_be_kept_at_any_moment(seed: int) -> None:
     choose = random.Random(seed)
     definition = Definition(STREAMS)

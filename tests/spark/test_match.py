@@ -362,6 +362,7 @@ def test_attributes_that_events_may_have_are_not_called_absent(spark: Any) -> No
     assert report.warnings == ["no column of the events holds other: predicates on it are undefined"]
 
 
+@pytest.mark.slow
 def test_files_may_have_any_name(spark: Any, tmp_path: Any) -> None:
     folder = tmp_path / "my 100% events %20"
     spark.createDataFrame([(0,), (2,)], "x int").coalesce(1).write.parquet(str(folder))

@@ -115,6 +115,7 @@ def test_names_may_hold_anything(spark: Any, asked: dict[str, Any]) -> None:
     assert sorted(row.subscription for row in rows) == sorted(texts)
 
 
+@pytest.mark.slow
 def test_keys_may_be_called_as_parts_of_the_answer_but_for_its_columns(spark: Any) -> None:
     events = spark.sql("SELECT 7 AS id, 8 AS matches_of, 1 AS x, parse_json('1') AS v, 2 AS Score")
     given = rules(spark, "x = 1")
@@ -129,6 +130,7 @@ def test_keys_may_be_called_as_parts_of_the_answer_but_for_its_columns(spark: An
         tamis.spark.match(events.withColumnRenamed("x", "__tamis_key_0"), given, key="id")
 
 
+@pytest.mark.slow
 def test_history_is_keyed_by_any_name(spark: Any) -> None:
     events = spark.sql("SELECT 7 AS `a.b`, 1 AS x")
     old, new = (spark.createDataFrame([("r", text)], RULES) for text in ("x = 1", "x = 2"))

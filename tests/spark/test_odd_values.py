@@ -81,6 +81,7 @@ def pairs(rows: Any) -> list[tuple[int, int]]:
     return sorted((row[0], row[1]) for row in rows.collect())
 
 
+@pytest.mark.slow
 @pytest.mark.spark_since("4.1")
 def test_extremes_and_nested_nulls_agree_in_every_shape(spark: Any) -> None:
     events = spark.sql(VALUES).cache()
@@ -156,6 +157,7 @@ def test_answers_do_not_depend_on_the_time_zone_of_the_session(spark: Any) -> No
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_when_its_events_have_more_columns(spark: Any, tmp_path: Path) -> None:
     """A column comes with new files and a new rule; the checkpoint and the sink stay."""
     store = tamis.spark.SubscriptionStore(tmp_path / "store")

@@ -386,6 +386,7 @@ SMALL: dict[str, Any] = {
         pytest.param(
             {"rules": 22, "payload": "bytes(10_000_000)", "has_payload": True, "events": 10},
             id="huge payloads",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -485,6 +486,7 @@ def test_memory_does_not_depend_on_how_many_subscriptions_match(spark: Any, note
     check_noted(noted)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_shards_copy_and_merge_within_the_bounds(spark: Any, noted: Any) -> None:
     """Each event goes to 16 shards with all that it carries, and comes back with its best 400."""

@@ -102,6 +102,7 @@ def worse(tmp_path: Path) -> builds.Build:
     return builds.library(tmp_path / "worse")
 
 
+@pytest.mark.slow
 def test_a_slower_side_and_wrong_answers_are_noticed(
     small: inputs.Inputs, worse: builds.Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:

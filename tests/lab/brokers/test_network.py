@@ -227,7 +227,7 @@ def test_some_histories(machine: Any) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=150,
+            max_examples=50,
             stateful_step_count=25,
             deadline=None,
             derandomize=True,

@@ -64,6 +64,7 @@ def test_delta(tmp_path: Path, delta_connector: dict[str, str]) -> None:
     assert "column mapping" in mapped
 
 
+@pytest.mark.slow
 def test_a_session_without_delta_refuses_its_files(spark: object, tmp_path: Path) -> None:
     """The folder also holds files that do not count any more."""
     (tmp_path / "_delta_log").mkdir()

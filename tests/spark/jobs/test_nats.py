@@ -46,7 +46,14 @@ def test_a_message_becomes_a_row(session: Any, nats: Any, stream: str) -> None:
     assert nats.consumers(stream) == 0
 
 
-@pytest.mark.parametrize(("partitions", "prefetch"), [(1, 1000), (3, 7), (50, 1)])
+@pytest.mark.parametrize(
+    ("partitions", "prefetch"),
+    [
+        pytest.param(1, 1000, marks=pytest.mark.slow),
+        (3, 7),
+        pytest.param(50, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_all_messages_are_read_once(
     session: Any, nats: Any, stream: str, partitions: int, prefetch: int
 ) -> None:
@@ -70,6 +77,7 @@ def test_an_empty_stream_gives_no_rows(session: Any, nats: Any, stream: str) -> 
     assert reader(session, nats, stream).load().collect() == []
 
 
+@pytest.mark.slow
 def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run() -> list[int]:
         """Run all that is there, and say how many rows each micro-batch had."""
@@ -92,6 +100,7 @@ def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp
     assert sorted(int(row.data) for row in written) == list(range(12))
 
 
+@pytest.mark.slow
 def test_lost_messages_are_not_passed_over(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run(**options: str) -> None:
         events = streaming(session, nats, stream, **options).load()

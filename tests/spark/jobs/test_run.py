@@ -98,6 +98,7 @@ def test_formats_of_files(spark: Any, folder: Path, events: str, rules: str, sin
     assert report.state == "done"
 
 
+@pytest.mark.slow
 def test_modes(spark: Any, folder: Path) -> None:
     tamis.spark.build(spark.read.parquet(f"{folder}/rules/parquet"), directory=f"{folder}/index")
     subscriptions = {"snapshot": f"{folder}/index"}
@@ -214,6 +215,7 @@ def test_an_empty_store_says_what_to_do(spark: Any, folder: Path) -> None:
         run(spark, job)
 
 
+@pytest.mark.slow
 def test_nats_to_nats(spark: Any, folder: Path, nats: Any) -> None:
     nats.add_stream("job-events")
     nats.add_stream("job-matches")
@@ -262,6 +264,7 @@ def test_the_command_says_what_spark_refuses(folder: Path, tamis_command: Callab
     assert "already exists" in again.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_table_has_the_format_that_is_asked_for(spark: Any, folder: Path) -> None:
     tamis.spark.build(spark.read.parquet(f"{folder}/rules/parquet"), directory=f"{folder}/index")
     sink = {

@@ -1,0 +1,12 @@
+"""How many random histories a default run plays: a few; `make test-slow` plays the others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+
+def few(seeds: Sequence[int]) -> list[Any]:
+    """The seeds, all but the first third marked as slow."""
+    first = -(-len(seeds) // 3)
+    return [*seeds[:first], *(pytest.param(seed, marks=pytest.mark.slow) for seed in seeds[first:])]
