@@ -3,12 +3,12 @@
 
 use std::sync::OnceLock;
 
-use tamis_core::engine::{Id, Index, Subscription};
+use tamis_core::engine::Index;
 use tamis_core::event::{Scratch, json as event_json};
 use tamis_core::expr::{Expr, codec, json as expression_json, limits, parse};
 use tamis_core::query::{Filter, Tags};
-use tamis_core::snapshot::{Snapshot, SnapshotWriter, fuzz_snapshot};
 use tamis_core::term::{Term, TermId, Terms};
+use tamis_core::{Id, Snapshot, SnapshotWriter, Subscription, fuzz_snapshot};
 
 /// A reader and a few inputs that it accepts.
 pub struct Target {

@@ -6,13 +6,11 @@ use proptest::prelude::*;
 
 use super::algorithm::Algorithm;
 use super::registry::ALGORITHMS;
-use tamis_core::engine::{Id, IdRef, Subscription};
-use tamis_core::error::Error;
 use tamis_core::event::{Record, Terms, Value};
-use tamis_core::expr::Expr;
-use tamis_core::expr::eval::evaluate;
 use tamis_core::expr::testing::{TestEvent, any_event, any_expr, any_interval_event, any_predicate, lookup};
+use tamis_core::expr::{Expr, evaluate};
 use tamis_core::query::{Measure, Ranking, Score, TopK};
+use tamis_core::{Error, Id, IdRef, Subscription};
 
 /// Settings that change how an algorithm works; without any, and one by one.
 fn variants() -> Vec<(String, Box<dyn Algorithm>)> {

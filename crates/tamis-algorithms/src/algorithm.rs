@@ -14,10 +14,9 @@
 
 use crate::options;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::Result;
 use tamis_core::event::{Event, Terms, Value};
 use tamis_core::query::{Measure, Scale};
-use tamis_core::subscription::Subscription;
+use tamis_core::{Result, Subscription};
 
 pub trait Algorithm: Send + Sync {
     /// Holds `subscription` as `row`, a number that is not in use.

@@ -13,12 +13,10 @@
 use rustc_hash::FxHashMap;
 
 use super::predicates::Predicates;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Terms, Value};
-use tamis_core::expr::ast::{Expr, Outcome, Predicate};
-use tamis_core::expr::atoms::Literal;
-use tamis_core::expr::operators::Operator;
+use tamis_core::expr::{Expr, Literal, Operator, Outcome, Predicate};
 use tamis_core::term::Term;
+use tamis_core::{Error, Result};
 
 /// One node; children are gates that come before it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -442,9 +440,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use tamis_core::expr::eval::evaluate;
-    use tamis_core::expr::parse;
     use tamis_core::expr::testing::{any_event, any_expr, any_interval_event, compare, lookup};
+    use tamis_core::expr::{evaluate, parse};
 
     fn outcome(circuit: &Circuit<'_>, of_leaf: &impl Fn(&Leaf<'_>) -> Outcome) -> Outcome {
         let mut outcomes: Vec<Outcome> = vec![];

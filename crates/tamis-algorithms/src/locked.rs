@@ -15,11 +15,10 @@ use tamis_core::engine::contract::{
     Change, Engine, Location, NewSubscriptions, Reader, Version, Work, Workspace,
 };
 use tamis_core::engine::new_terms;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, Terms};
 use tamis_core::fork::Busy;
 use tamis_core::query::{Filter, Measure, TopK};
-use tamis_core::subscription::{Id, IdKind, IdRef, Subscription};
+use tamis_core::{Error, Id, IdKind, IdRef, Result, Subscription};
 
 /// Keeps writers out, and forks.
 pub struct LockedReader {
@@ -376,7 +375,7 @@ impl LockedState {
 
 #[cfg(test)]
 mod tests {
-    use tamis_core::event::value::Kind;
+    use tamis_core::event::Kind;
     use tamis_core::expr::parse;
 
     use super::*;

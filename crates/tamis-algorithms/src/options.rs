@@ -1,7 +1,7 @@
 //! The options of an algorithm: names and values from outside, checked one by one.
 
-use tamis_core::error::{Error, Result};
 use tamis_core::event::Value;
+use tamis_core::{Error, Result};
 
 pub fn boolean(name: &str, value: &Value) -> Result<bool> {
     match value {

@@ -15,12 +15,11 @@ use super::options;
 use super::predicates::{Predicates, Satisfied};
 use super::weights::{InOrder, Weight, weights_of};
 use tamis_core::engine::contract::Work;
-use tamis_core::error::Result;
 use tamis_core::event::{Event, Terms, Value};
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 use tamis_core::fork::Mutex;
 use tamis_core::query::Scale;
-use tamis_core::subscription::Subscription;
+use tamis_core::{Result, Subscription};
 
 /// The part that differs: how trees of literals are held, and which of them are true.
 pub trait Filter: Default + Send + Sync {

@@ -3,8 +3,8 @@
 use crate::scored_intervals::ScoredIntervals;
 use tamis_core::engine::Index;
 use tamis_core::engine::contract::AUTO;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Schema, Value};
+use tamis_core::{Error, Result};
 
 use crate::a_tree::ATree;
 use crate::algorithm::Algorithm;

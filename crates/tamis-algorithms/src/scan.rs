@@ -2,11 +2,9 @@
 
 use super::algorithm::Algorithm;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::Result;
 use tamis_core::event::{Event, Terms};
-use tamis_core::expr::Expr;
-use tamis_core::expr::eval::evaluate;
-use tamis_core::subscription::Subscription;
+use tamis_core::expr::{Expr, evaluate};
+use tamis_core::{Result, Subscription};
 
 #[derive(Default)]
 pub struct Scan {

@@ -6,9 +6,8 @@
 //! out, but never prove a match.
 
 use tamis_core::event::{Value, ValueRef};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::{Bound, Shape};
-use tamis_core::predicate::keys::{KEY_BITS, ordered_key};
+use tamis_core::expr::{Atom, Bound, Literal, Shape};
+use tamis_core::predicate::{KEY_BITS, ordered_key};
 
 /// A closed interval of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
     use tamis_core::event::TermId;
-    use tamis_core::expr::operators::Operator;
+    use tamis_core::expr::Operator;
     use tamis_core::expr::testing::{any_event, any_interval_event, any_predicate};
 
     proptest! {

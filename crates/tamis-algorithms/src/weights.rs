@@ -1,12 +1,10 @@
 //! The weights of the predicates of a subscription: by attribute, for bounds of the relevance, and in written
 //! order, for the relevance of a conjunction.
 
+use tamis_core::Subscription;
 use tamis_core::event::{TermId, Terms};
-use tamis_core::expr::Expr;
-use tamis_core::expr::atoms::Atom;
-use tamis_core::query::Scale;
-use tamis_core::query::score::weight_of;
-use tamis_core::subscription::Subscription;
+use tamis_core::expr::{Atom, Expr};
+use tamis_core::query::{Scale, weight_of};
 
 /// The most that predicates on one attribute can add to a relevance.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,12 +4,12 @@
 //! text → AST → normal form → engine, and
 //! record → terms → satisfied predicates → candidates → matches → collector.
 //!
-//! To match events, use [`Index`](engine::Index), [`Subscription`](subscription::Subscription), [`Query`](query::Query) and the
-//! events of [`event`]. To write an engine, use [`engine::contract`] and the other public parts: atoms
-//! and operators of [`expr`], some structures of [`predicate`], bounds of [`query`], and the locks of [`fork`].
+//! To match events, use [`Index`](engine::Index), [`Subscription`], [`Query`](query::Query) and the events of [`event`]. To
+//! write an engine, use [`engine::contract`] and the other public rooms. A room shows its names; the files behind them are
+//! its own, except where a file's name is part of what its functions say ([`expr::json`], [`engine::device`]).
 
 pub mod engine;
-pub mod error;
+mod error;
 pub mod event;
 pub mod expr;
 pub mod fork;
@@ -21,13 +21,16 @@ pub mod predicate;
 mod prefetch;
 pub mod query;
 pub mod relate;
-pub mod snapshot;
+mod snapshot;
 mod stamp;
-pub mod subscription;
-pub mod suggest;
+mod subscription;
+mod suggest;
 pub mod term;
 mod text;
-pub mod value;
+mod value;
 pub mod xml;
 
-pub use error::{Error, Result};
+pub use error::{Error, ExpressionError, Place, Result};
+pub use snapshot::{AtomicFile, SharedSlice, Snapshot, SnapshotWriter, fuzz_snapshot};
+pub use subscription::{Id, IdKind, IdRef, Subscription};
+pub use suggest::suggest;

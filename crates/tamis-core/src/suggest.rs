@@ -5,7 +5,7 @@
 /// neighbour).
 ///
 /// ```
-/// use tamis_core::suggest::suggest;
+/// use tamis_core::suggest;
 /// assert_eq!(suggest("contry", ["age", "country", "county"]), Some("country"));
 /// assert_eq!(suggest("zip", ["age", "country"]), None);
 /// ```

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tamis_core::event::json::{read_record, write};
 use tamis_core::expr::{json, parse};
-use tamis_core::snapshot::{Snapshot, SnapshotWriter, fuzz_snapshot};
+use tamis_core::{Snapshot, SnapshotWriter, fuzz_snapshot};
 
 const SECONDS_IN_TESTS: u64 = 2;
 const MAX_BYTES: usize = 4096;

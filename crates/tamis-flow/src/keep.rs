@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustc_hash::FxHashMap;
-use tamis_core::snapshot::{AtomicFile, Snapshot, SnapshotWriter};
-use tamis_core::{Error, Result};
+use tamis_core::{AtomicFile, Error, Result, Snapshot, SnapshotWriter};
 
 use crate::codec::{Damage, Reader, Writer};
 use crate::flow::{Flow, Limit, OnLimit, Plan, Start, Waiting};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::expr::{self, Expr, Outcome, Predicate};
 use tamis_core::term::{Argument, Function, Term};

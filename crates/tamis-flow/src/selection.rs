@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tamis_core::Result;
-use tamis_core::engine::{Answer, Id, IdRef, Index, Location, Subscription, Workspace};
+use tamis_core::engine::{Answer, Index, Location, Workspace};
 use tamis_core::event::{Event, NameResolver, Names, Record, TermId, Terms, Value, ValueRef};
 use tamis_core::expr::Expr;
 use tamis_core::query::Query;
+use tamis_core::{Id, IdRef, Result, Subscription};
 
 use crate::slots::Slots;
 use crate::text::WINDOW_PREFIX;

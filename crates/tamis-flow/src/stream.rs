@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tamis_core::event::timestamp::parse_timestamp;
-use tamis_core::event::{Record, Schema, Value};
+use tamis_core::event::{Record, Schema, Value, parse_timestamp};
 use tamis_core::{Error, Result};
 
 use crate::codec::{Damage, Reader, Writer};

@@ -7,18 +7,15 @@ use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch,
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use tamis_core::Error;
 use tamis_core::engine::batch::{
     BatchAnswer, BestMatchRows, Layout, MatchRows, Output, ask_events, count_by_subscription, list_type,
 };
 use tamis_core::engine::contract::RowCounts;
-use tamis_core::engine::id_type;
-use tamis_core::engine::{IdKind, Index, Version, Workspace};
-use tamis_core::event::arrow::ArrowEvents;
+use tamis_core::engine::{Index, Version, Workspace, id_type};
 use tamis_core::event::json::{JsonLines, Skipped};
-use tamis_core::event::weighted::WeightedEvents;
-use tamis_core::event::{Event, EventError, EventSource, Record, Terms, json};
+use tamis_core::event::{ArrowEvents, Event, EventError, EventSource, Record, Terms, WeightedEvents, json};
 use tamis_core::query::{Ask, Query};
+use tamis_core::{Error, IdKind};
 
 use crate::arrow_ffi::{self, PyArrowStream};
 use crate::device::warn_of_failure;

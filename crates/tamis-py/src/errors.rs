@@ -4,8 +4,7 @@ use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
-use tamis_core::Error;
-use tamis_core::error::ExpressionError;
+use tamis_core::{Error, ExpressionError};
 
 /// Turns the error of a kernel call into a Python exception: `index.add(…).or_raise(py)?`.
 pub trait OrRaise<T> {

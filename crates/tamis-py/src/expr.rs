@@ -5,15 +5,15 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PySlice, PyString, PyType};
-use tamis_core::error::{ExpressionError, Place};
 use tamis_core::event::{Value, ValueRef};
-use tamis_core::expr::quantifier::{Quantified, Quantifier};
-use tamis_core::expr::truth_test::{TruthTest, missing_is_false, truth_test};
-use tamis_core::expr::{Expr, Operator, Outcome, Predicate, build, eval, json, limits, parser, sql};
+use tamis_core::expr::{
+    Expr, Operator, Outcome, Predicate, Quantified, Quantifier, TruthTest, build, evaluate, json, limits,
+    missing_is_false, parse, parse_term, sql, truth_test,
+};
 use tamis_core::query::current_time;
 use tamis_core::relate::{merge, prune, replace_predicates};
-use tamis_core::term::place::WithinShape;
-use tamis_core::term::{Argument, Function, NOW, STRINGS, Term, interval};
+use tamis_core::term::{Argument, Function, NOW, STRINGS, Term, WithinShape, interval};
+use tamis_core::{ExpressionError, Place};
 
 use crate::convert::value_from_python;
 use crate::errors::{OrRaise, argument_error, bad_expression, type_error};
@@ -154,7 +154,7 @@ impl PyExpression {
     #[pyo3(signature = (text, *, missing = "unknown"))]
     fn parse(py: Python<'_>, text: &Bound<'_, PyString>, missing: &str) -> PyResult<Self> {
         let text: &str = &utf8(text).or_raise(py)?;
-        let expr = py.detach(|| parser::parse(text)).or_raise(py)?;
+        let expr = py.detach(|| parse(text)).or_raise(py)?;
         match missing {
             "unknown" => Ok(Self::new(expr)),
             "false" => {
@@ -271,7 +271,7 @@ impl PyExpression {
         let now = now.map(|moment| moment_from_python("now", moment)).transpose()?;
         let now = now.unwrap_or_else(current_time);
         let outcome = with_record(event, |record| {
-            eval::evaluate(&self.0, &|attribute| match attribute {
+            evaluate(&self.0, &|attribute| match attribute {
                 NOW => Some(ValueRef::Timestamp(now)),
                 STRINGS => Some(record.strings().as_ref()),
                 attribute => record.get(attribute).map(|value| value.as_ref()),
@@ -527,7 +527,7 @@ impl PyTerm {
 
     #[staticmethod]
     fn parse(py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<Self> {
-        parser::parse_term(&utf8(text).or_raise(py)?).or_raise(py).map(Self)
+        parse_term(&utf8(text).or_raise(py)?).or_raise(py).map(Self)
     }
 
     /// The function by its name, `lower` or `+` or `cast as int`; arguments are terms or Python values.

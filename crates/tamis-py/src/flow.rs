@@ -7,8 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Fields};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tamis_core::event::arrow::ArrowEvents;
-use tamis_core::event::{Record, Schema, Terms, Value};
+use tamis_core::event::{ArrowEvents, Record, Schema, Terms, Value};
 use tamis_core::fork::Mutex;
 use tamis_flow::{Flow, Kind, Limit, OnLimit, Output, StreamOptions, TimeUnit};
 

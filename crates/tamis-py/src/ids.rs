@@ -3,8 +3,7 @@
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
-use tamis_core::Error;
-use tamis_core::engine::{Id, IdRef};
+use tamis_core::{Error, Id, IdRef};
 
 /// The id of a Python object: a string or an integer of 64 bits.
 pub fn id_from_python(object: &Bound<'_, PyAny>) -> Result<Id, Error> {

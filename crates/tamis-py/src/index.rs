@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use tamis_core::Error;
-use tamis_core::engine::add_many::OnError;
-use tamis_core::engine::{Index, Subscription};
-use tamis_core::event::value::Kind;
-use tamis_core::event::{Schema, Value};
+use tamis_core::engine::{Index, OnError};
+use tamis_core::event::{Kind, Schema, Value};
 use tamis_core::query::Query;
+use tamis_core::{Error, Subscription};
 
 use crate::errors::{OrRaise, argument_error, exception};
 use crate::id_cache::IdCache;
@@ -188,7 +186,7 @@ impl PyIndex {
         };
         let rows = Rows::from_python(ids, expressions, details)?;
         let added = py.detach(|| self.verified()?.add_many(&rows, on_error)).or_raise(py)?;
-        let show = |error: tamis_core::engine::add_many::RowError| {
+        let show = |error: tamis_core::engine::RowError| {
             let id = error.id.as_ref().map(|id| id_to_python(py, id.as_ref())).transpose()?;
             (error.row, id, exception(py, error.error).into_value(py)).into_pyobject(py)
         };

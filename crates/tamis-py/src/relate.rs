@@ -4,11 +4,9 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use tamis_core::Error;
-use tamis_core::engine::add_many::Source;
-use tamis_core::event::Value;
-use tamis_core::event::arrow::ArrowEvents;
-use tamis_core::event::timestamp::can_be_written;
-use tamis_core::expr::{Expr, parser};
+use tamis_core::engine::Source;
+use tamis_core::event::{ArrowEvents, Value, can_be_written};
+use tamis_core::expr::{Expr, parse};
 use tamis_core::fork::Mutex;
 use tamis_core::query::current_time;
 use tamis_core::relate::prune::{Execution, Measure, Options, PruningQueue, Until};
@@ -179,7 +177,7 @@ pub fn selectivities(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResu
 /// One expression, however it was given.
 pub fn parsed(expression: &Bound<'_, PyAny>) -> PyResult<Expr> {
     match expression_or_text(expression)? {
-        python_expr::Given::Text(text) => parser::parse(&text).or_raise(expression.py()),
+        python_expr::Given::Text(text) => parse(&text).or_raise(expression.py()),
         python_expr::Given::Parsed(expr) => Ok((*expr).clone()),
     }
 }
@@ -326,7 +324,7 @@ const LEAST_PER_THREAD: usize = 1024;
 fn parse_all(expressions: &Expressions) -> Result<Vec<Expr>, Error> {
     let parse = |row: usize| {
         let parsed = match expressions.source(row) {
-            Ok(Source::Text(text)) => parser::parse(text).map_err(Error::from),
+            Ok(Source::Text(text)) => parse(text).map_err(Error::from),
             Ok(Source::Parsed(expr)) => Ok(expr),
             Err(error) => Err(error),
         };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use tamis_core::engine::{Id, Location, Reader, Version};
+use tamis_core::Id;
+use tamis_core::engine::{Location, Reader, Version};
 
 use crate::id_cache::IdCache;
 use crate::ids::id_to_python;

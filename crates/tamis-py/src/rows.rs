@@ -12,11 +12,9 @@ use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyList, PyString};
-use tamis_core::Error;
-use tamis_core::engine::add_many::{NewRows, Source};
-use tamis_core::engine::{Id, Subscription};
-use tamis_core::error::ExpressionError;
+use tamis_core::engine::{NewRows, Source};
 use tamis_core::expr::Expr;
+use tamis_core::{Error, ExpressionError, Id, Subscription};
 
 use crate::arrow_ffi;
 use crate::errors::{argument_error, type_error};

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyMapping, PyString, PyTuple};
-use tamis_core::Error;
-use tamis_core::engine::{Id, Subscription};
 use tamis_core::event::Value;
-use tamis_core::expr::parser;
+use tamis_core::expr::parse;
+use tamis_core::{Error, Id, Subscription};
 
 use crate::convert::{value_from_python, value_to_python};
 use crate::errors::{OrRaise, argument_error, type_error};
@@ -61,7 +60,7 @@ impl Draft {
     /// The subscription; needs no interpreter.
     pub fn parse(self) -> Result<Subscription, Error> {
         let expression = match self.expression {
-            Given::Text(text) => parser::parse(&text)?,
+            Given::Text(text) => parse(&text)?,
             Given::Parsed(expr) => Arc::unwrap_or_clone(expr),
         };
         let Self { id, priority, weights, tags, owner, payload, expires, starts, .. } = self;

@@ -6,8 +6,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
 use tamis_core::Error;
-use tamis_core::event::weighted::Weights;
-use tamis_core::event::{TermId, Terms};
+use tamis_core::event::{TermId, Terms, Weights};
 
 /// Weights for many events: one for all of them, or a column per attribute, found by a prefix.
 #[derive(Clone, FromPyObject)]

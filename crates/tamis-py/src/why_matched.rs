@@ -4,12 +4,10 @@
 use std::borrow::Cow;
 
 use pyo3::prelude::*;
-use tamis_core::Error;
-use tamis_core::engine::why_matched::{Case, attributes_with};
-use tamis_core::engine::{Id, Workspace, subscription_diagram};
-use tamis_core::expr::Expr;
-use tamis_core::expr::diagram::Graph;
+use tamis_core::engine::{Case, Workspace, attributes_with, subscription_diagram};
+use tamis_core::expr::{Expr, Graph};
 use tamis_core::query::Query;
+use tamis_core::{Error, Id};
 
 use crate::errors::{OrRaise, argument_error};
 use crate::ids::id_from_python;

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 use tamis_core::engine::ExpectedKinds;
-use tamis_core::event::arrow::ArrowEvents;
-use tamis_core::event::value::Kind;
-use tamis_core::event::{Event, EventSource};
+use tamis_core::event::{ArrowEvents, Event, EventSource, Kind};
 
 use crate::batch::Given;
 use crate::errors::{OrRaise, argument_error};

@@ -8,7 +8,7 @@ use super::{ATree, Shape};
 use crate::circuit::{Circuit, Gate};
 use crate::short_list::ShortList;
 use tamis_core::event::Terms;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 impl ATree {
     /// The node of an expression, used once more.

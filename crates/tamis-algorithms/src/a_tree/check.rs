@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::ATree;
 use super::build::is_subset;
 use super::graph::{NONE, Op};
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 impl ATree {
     /// Panics at the first invariant that does not hold.

@@ -14,7 +14,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use super::graph::{Node, Op};
-use tamis_core::expr::atoms::Atom;
+use tamis_core::expr::Atom;
 
 #[derive(Default)]
 pub struct Identities {

@@ -9,7 +9,7 @@ use super::ATree;
 use super::graph::Op;
 use crate::predicates::Satisfied;
 use tamis_core::engine::contract::Work;
-use tamis_core::expr::ast::Outcome;
+use tamis_core::expr::Outcome;
 
 #[derive(Default)]
 pub struct Scratch {

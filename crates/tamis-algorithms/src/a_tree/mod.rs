@@ -49,10 +49,9 @@ use super::circuit::{Circuit, Gate, Negations};
 use super::options;
 use super::predicates::Predicates;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::Result;
 use tamis_core::event::{Event, Terms, Value};
 use tamis_core::fork::Mutex;
-use tamis_core::subscription::Subscription;
+use tamis_core::{Result, Subscription};
 
 /// What the paper's micro-experiments switch.
 #[derive(Clone, Copy, Debug)]

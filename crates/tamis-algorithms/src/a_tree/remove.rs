@@ -7,7 +7,7 @@
 
 use super::ATree;
 use super::graph::Op;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 impl ATree {
     pub(super) fn drop_use(&mut self, node: u32) {

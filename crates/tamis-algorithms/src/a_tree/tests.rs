@@ -1,11 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use tamis_core::engine::Id;
+use tamis_core::Id;
 use tamis_core::event::Record;
-use tamis_core::expr::eval::evaluate;
 use tamis_core::expr::testing::{TestEvent, any_event, any_expr, any_interval_event, lookup};
-use tamis_core::expr::{Expr, parse};
+use tamis_core::expr::{Expr, evaluate, parse};
 
 fn tree(options: &[(&str, Value)]) -> ATree {
     let mut tree = ATree::default();

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 pub const FALSE: u32 = 0;
 pub const TRUE: u32 = 1;

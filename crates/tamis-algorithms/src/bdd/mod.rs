@@ -28,11 +28,10 @@ use super::options;
 use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, Terms, Value};
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 use tamis_core::fork::Mutex;
-use tamis_core::subscription::Subscription;
+use tamis_core::{Error, Result, Subscription};
 
 /// A diagram is built recursively, one level per predicate.
 const MAX_PREDICATES: usize = 2048;
@@ -191,7 +190,7 @@ impl Algorithm for Bdd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis_core::engine::Id;
+    use tamis_core::Id;
     use tamis_core::expr::parse;
 
     fn subscription(text: &str) -> Subscription {

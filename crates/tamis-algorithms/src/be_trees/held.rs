@@ -4,13 +4,10 @@ use super::places::Places;
 use crate::circuit::{self, Circuit, Gate, Negations};
 use crate::span::Span;
 use crate::weights::{InOrder, Weight, weights_of};
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, TermId, Terms, ValueRef};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::Test;
-use tamis_core::query::Scale;
-use tamis_core::query::bounds::up;
-use tamis_core::subscription::Subscription;
+use tamis_core::expr::{Atom, Literal, Test};
+use tamis_core::query::{Scale, up};
+use tamis_core::{Error, Result, Subscription};
 
 /// One conjunction: what must be true, where it lies on each attribute, and what it weighs.
 pub struct Conjunction {

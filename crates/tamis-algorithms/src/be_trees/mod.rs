@@ -47,11 +47,10 @@ use summary::Bounding;
 use super::algorithm::Algorithm;
 use super::options;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::Result;
 use tamis_core::event::{Event, Terms, Value};
 use tamis_core::fork::Mutex;
 use tamis_core::query::Scale;
-use tamis_core::subscription::Subscription;
+use tamis_core::{Result, Subscription};
 
 /// BE-Tree (Sadoghi 2012): rigid clustering by halving.
 pub type BeTree = Tree<Grid>;

@@ -11,8 +11,7 @@
 
 use super::held::Conjunction;
 use tamis_core::event::{Event, TermId};
-use tamis_core::query::Scale;
-use tamis_core::query::bounds::up;
+use tamis_core::query::{Scale, up};
 
 /// Which of the two bounds are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

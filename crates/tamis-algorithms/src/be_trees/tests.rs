@@ -1,13 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use tamis_core::engine::{Id, IdRef};
 use tamis_core::event::Record;
-use tamis_core::expr::Expr;
-use tamis_core::expr::eval::evaluate;
-use tamis_core::expr::parse;
 use tamis_core::expr::testing::{TestEvent, any_event, any_interval_event, any_predicate, compare, lookup};
+use tamis_core::expr::{Expr, evaluate, parse};
 use tamis_core::query::{Measure, Ranking, Score, TopK};
+use tamis_core::{Id, IdRef};
 
 fn subscription(row: u32, expression: Expr) -> Subscription {
     Subscription::new(Id::Int(row as i64), expression)

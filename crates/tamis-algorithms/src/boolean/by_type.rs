@@ -12,12 +12,10 @@ use crate::algorithm::Algorithm;
 use crate::options;
 use crate::over_predicates::{Filter, OverPredicates};
 use tamis_core::engine::contract::Work;
-use tamis_core::error::Result;
 use tamis_core::event::{Event, Terms, Value, ValueRef};
-use tamis_core::expr::ast::{Expr, Predicate};
-use tamis_core::expr::operators::Operator;
-use tamis_core::subscription::Subscription;
+use tamis_core::expr::{Expr, Operator, Predicate};
 use tamis_core::term::Term;
+use tamis_core::{Result, Subscription};
 
 type Vectors = OverPredicates<BooleanFilter>;
 

@@ -9,7 +9,7 @@
 //! end. With *width prefixes*, two bytes before each child give its length, and it can be skipped.
 
 use crate::circuit::Tree;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 const AND: u8 = 1;
 const OR: u8 = 2;

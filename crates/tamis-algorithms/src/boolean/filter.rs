@@ -9,9 +9,9 @@ use crate::over_predicates::Filter;
 use crate::predicates::{Predicates, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, Value};
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
+use tamis_core::{Error, Result};
 
 /// Counts are bytes.
 const MAX_PREDICATES: u64 = 255;

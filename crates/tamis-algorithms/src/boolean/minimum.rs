@@ -13,8 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::circuit::Tree;
 use crate::predicates::Predicates;
 use tamis_core::event::{TermId, Value};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::Shape;
+use tamis_core::expr::{Atom, Literal, Shape};
 
 /// More than any expression has.
 const NEVER: u32 = u32::MAX;

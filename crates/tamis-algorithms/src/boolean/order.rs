@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::circuit::Tree;
 use crate::predicates::{Predicates, Satisfied};
-use tamis_core::expr::atoms::Literal;
-use tamis_core::expr::operators::Shape;
+use tamis_core::expr::{Literal, Shape};
 use tamis_core::fork::Mutex;
 
 /// One event of this many is looked at.

@@ -7,10 +7,9 @@ use crate::algorithm::Algorithm;
 use crate::circuit::{Circuit, Negations, Tree};
 use crate::conjunctions::disjunctive_normal_form;
 use crate::predicates::Predicates;
-use tamis_core::engine::{Id, Subscription};
 use tamis_core::event::{Record, Terms, Value};
-use tamis_core::expr::atoms::Literal;
-use tamis_core::expr::parse;
+use tamis_core::expr::{Literal, parse};
+use tamis_core::{Id, Subscription};
 
 const CLASS_1: &str = "contains(title, 'Harry Potter') \
     AND (condition = 'new' AND price < 15 OR price < 12 AND condition = 'used') AND ending < 1440";

@@ -21,7 +21,7 @@ use super::{Conjunctions, Held, choose_access};
 use crate::predicates::{Predicates, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::engine::contract::Work;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 #[derive(Default)]
 pub struct Clusters {

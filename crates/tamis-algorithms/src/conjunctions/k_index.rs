@@ -27,9 +27,8 @@ use rustc_hash::FxHashMap;
 use super::{Conjunctions, Gain, Held};
 use crate::predicates::{Predicates, Satisfied};
 use tamis_core::engine::contract::Work;
-use tamis_core::expr::atoms::Literal;
-use tamis_core::query::Scale;
-use tamis_core::query::bounds::up;
+use tamis_core::expr::Literal;
+use tamis_core::query::{Scale, up};
 
 #[derive(Default)]
 pub struct KIndex {

@@ -31,12 +31,11 @@ use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
 use super::weights::Weight;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, TermId, Value};
-use tamis_core::expr::atoms::Literal;
-use tamis_core::expr::operators::Shape;
-use tamis_core::predicate::bits::Bits;
+use tamis_core::expr::{Literal, Shape};
+use tamis_core::predicate::Bits;
 use tamis_core::query::Scale;
+use tamis_core::{Error, Result};
 
 /// Predicates are counted in 16 bits.
 const MAX_PREDICATES: usize = u16::MAX as usize;

@@ -3,9 +3,9 @@ use super::tree::ConjunctionTree;
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::over_predicates::OverPredicates;
-use tamis_core::engine::{Id, Subscription};
 use tamis_core::event::Terms;
 use tamis_core::expr::parse;
+use tamis_core::{Id, Subscription};
 
 fn subscription(text: &str) -> Subscription {
     Subscription::new(Id::Int(1), parse(text).unwrap())

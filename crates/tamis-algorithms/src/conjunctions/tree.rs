@@ -16,7 +16,7 @@ use super::{Conjunctions, Held, access_rank};
 use crate::predicates::{Predicates, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::engine::contract::Work;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 const ROOT: u32 = 0;
 

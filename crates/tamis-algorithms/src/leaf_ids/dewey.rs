@@ -5,7 +5,7 @@
 
 use super::LeafIds;
 use crate::circuit::Tree;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 /// Marks the last child of an AND.
 const LAST: u16 = 1 << 15;

@@ -12,7 +12,7 @@
 
 use super::LeafIds;
 use crate::circuit::Tree;
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
 
 #[derive(Default)]
 pub struct IntervalIds {

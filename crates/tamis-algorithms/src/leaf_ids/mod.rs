@@ -19,9 +19,9 @@ use super::circuit::{Circuit, Tree};
 use super::over_predicates::Filter;
 use super::predicates::{Predicates, Satisfied};
 use tamis_core::engine::contract::Work;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, Value};
-use tamis_core::expr::atoms::Literal;
+use tamis_core::expr::Literal;
+use tamis_core::{Error, Result};
 
 /// Ids are counted in 16 bits.
 const MAX_LEAVES: u64 = 8192;

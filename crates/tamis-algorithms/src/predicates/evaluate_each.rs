@@ -3,7 +3,7 @@
 use super::{PredicateMatcher, PredicateTable, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::event::Event;
-use tamis_core::expr::atoms::{Atom, Literal};
+use tamis_core::expr::{Atom, Literal};
 
 #[derive(Default)]
 pub struct EvaluateEach {

@@ -17,12 +17,9 @@ use super::intervals::Intervals;
 use super::residual::ResidualPredicates;
 use super::{PredicateMatcher, PredicateTable, Satisfied};
 use crate::short_list::ShortList;
-use tamis_core::event::value::Kind;
-use tamis_core::event::{Event, TermId, Value, ValueRef};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::{Bound, Shape};
-use tamis_core::predicate::keys::{KEY_BITS, has_exact_key, ordered_key};
-use tamis_core::predicate::ranges::Cut;
+use tamis_core::event::{Event, Kind, TermId, Value, ValueRef};
+use tamis_core::expr::{Atom, Bound, Literal, Shape};
+use tamis_core::predicate::{Cut, KEY_BITS, has_exact_key, ordered_key};
 
 #[derive(Default)]
 pub struct Indexed {

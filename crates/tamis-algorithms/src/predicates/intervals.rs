@@ -3,7 +3,7 @@
 //! The intervals are sorted by their low end, and each node knows the highest high end below it: a subtree
 //! that ends before the value is not entered, and neither is anything that starts after it.
 
-use tamis_core::predicate::ranges::Cut;
+use tamis_core::predicate::Cut;
 
 const NONE: u32 = u32::MAX;
 

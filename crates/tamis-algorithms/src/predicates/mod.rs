@@ -27,11 +27,10 @@ use evaluate_each::EvaluateEach;
 use indexed::Indexed;
 pub use table::PredicateTable;
 
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, TermId, Value};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::Operator;
-use tamis_core::predicate::bits::Bits;
+use tamis_core::expr::{Atom, Literal, Operator};
+use tamis_core::predicate::Bits;
+use tamis_core::{Error, Result};
 
 /// Finds the satisfied literals among those that are watched.
 pub trait PredicateMatcher: Send + Sync {

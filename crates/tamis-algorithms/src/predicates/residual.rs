@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::PredicateTable;
 use tamis_core::event::ValueRef;
-use tamis_core::expr::operators::Test;
+use tamis_core::expr::Test;
 use tamis_core::fork::get_or_init;
-use tamis_core::predicate::patterns::TextPredicates;
+use tamis_core::predicate::TextPredicates;
 
 #[derive(Default)]
 pub struct ResidualPredicates {

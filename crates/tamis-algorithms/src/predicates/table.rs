@@ -6,8 +6,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
 use tamis_core::event::{TermId, Value};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::Operator;
+use tamis_core::expr::{Atom, Literal, Operator};
 
 #[derive(Default)]
 pub struct PredicateTable {

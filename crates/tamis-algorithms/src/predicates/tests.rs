@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use tamis_core::event::{Record, Terms};
-use tamis_core::expr::ast::Predicate;
+use tamis_core::expr::Predicate;
 use tamis_core::expr::testing::{TestEvent, any_event, any_interval_event, any_predicate};
 
 fn reported(predicates: &Predicates, terms: &Terms, event: &TestEvent) -> Vec<Literal> {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::lists::{Intersection, RoundRobin, best_sums};
 use super::{ABSENT, Extent, IntervalIndex, LAST, Scored, ScoredInterval, Settings, position};
-use tamis_core::error::{Error, Result};
+use tamis_core::{Error, Result};
 
 /// The interval of a box on one attribute, ends included, and what it weighs.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use super::packed::{MaxScoreRTree, PlainRTree, SoptRTree};
 use super::scored_r_tree::ScoredRTree;
 use super::segment_tree::SegmentTree;
 use super::{IntervalIndex, ScoredInterval};
-use tamis_core::error::{Error, Result};
+use tamis_core::{Error, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Structure {

@@ -2,13 +2,10 @@
 
 use crate::ranked::{Extent, Scored, ScoredInterval};
 use crate::span::Span;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, TermId, Terms};
-use tamis_core::expr::atoms::{Atom, Literal};
-use tamis_core::expr::operators::Shape;
-use tamis_core::expr::{Expr, Predicate};
-use tamis_core::query::score::weight_of;
-use tamis_core::subscription::Subscription;
+use tamis_core::expr::{Atom, Expr, Literal, Predicate, Shape};
+use tamis_core::query::weight_of;
+use tamis_core::{Error, Result, Subscription};
 
 pub struct Conjunction {
     leaves: Box<[(Literal, Atom)]>,

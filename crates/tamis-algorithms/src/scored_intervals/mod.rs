@@ -34,11 +34,9 @@ use crate::ranked::{
 };
 use crate::span::Span;
 use tamis_core::engine::contract::Work;
-use tamis_core::error::{Error, Result};
 use tamis_core::event::{Event, TermId, Terms, Value};
-use tamis_core::query::bounds::up;
-use tamis_core::query::{Measure, Scale};
-use tamis_core::subscription::Subscription;
+use tamis_core::query::{Measure, Scale, up};
+use tamis_core::{Error, Result, Subscription};
 
 #[derive(Default)]
 pub struct ScoredIntervals {

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ranked::STRUCTURES;
-use tamis_core::engine::{Id, IdRef};
 use tamis_core::event::Record;
 use tamis_core::expr::parse;
 use tamis_core::expr::testing::compare;
 use tamis_core::query::{Ranking, Score, TopK};
+use tamis_core::{Id, IdRef};
 
 fn subscription(row: u32, expression: tamis_core::expr::Expr) -> Subscription {
     Subscription::new(Id::Int(row as i64), expression)

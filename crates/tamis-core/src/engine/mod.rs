@@ -3,7 +3,7 @@
 //! `contract` states what an engine promises. `production` is the default engine of `Index`: it makes immutable
 //! `segment`s dynamic. `batch` matches many events at once.
 
-pub mod add_many;
+pub(crate) mod add_many;
 pub mod batch;
 pub mod contract;
 pub(crate) mod contributions;
@@ -13,15 +13,16 @@ pub(crate) mod id_column;
 pub(crate) mod index;
 pub(crate) mod matching_costs;
 pub(crate) mod production;
-pub mod quantified;
+pub(crate) mod quantified;
 pub(crate) mod segment;
 mod stopwatch;
 pub(crate) mod subscription_diagram;
-pub mod unexpected_values;
-pub mod why_matched;
+pub(crate) mod unexpected_values;
+pub(crate) mod why_matched;
 pub(crate) mod work;
 
-pub use crate::subscription::{Id, IdKind, IdRef, Subscription};
+pub(crate) use crate::subscription::{Id, Subscription};
+pub use add_many::{NewRows, OnError, RowError, Source};
 pub use contract::{Answer, Location, Reader, Scored, Version, Work, Workspace};
 pub use contributions::Contributions;
 pub use expected_kinds::ExpectedKinds;
@@ -30,3 +31,5 @@ pub use index::Index;
 pub use matching_costs::SlowEvent;
 pub use quantified::new_terms;
 pub use subscription_diagram::subscription_diagram;
+pub use unexpected_values::Surprise;
+pub use why_matched::{Case, attributes_with};

@@ -1,6 +1,6 @@
 //! Events: values, attributes, and the conversion of records and Arrow batches.
 
-pub mod arrow;
+pub(crate) mod arrow;
 pub(crate) mod error;
 pub(crate) mod fields;
 pub mod json;
@@ -8,18 +8,23 @@ mod known_fields;
 pub(crate) mod record;
 pub(crate) mod schema;
 pub(crate) mod source;
-pub mod weighted;
+pub(crate) mod weighted;
 
 pub use crate::term::{TermId, Terms};
+pub use crate::value::cell::read_cell;
 pub use crate::value::decimal::Decimal;
 pub(crate) use crate::value::number;
 pub use crate::value::set::ValueSet;
-pub use crate::value::{self, Value, ValueRef, timestamp};
+pub use crate::value::timestamp::{can_be_written, format_timestamp, format_timestamp_iso, parse_timestamp};
+pub(crate) use crate::value::{self, timestamp};
+pub use crate::value::{Kind, Value, ValueRef};
+pub use arrow::ArrowEvents;
 pub use error::{EventError, Unreadable};
 pub use fields::{EventBuilder, Fields, Scratch};
 pub use record::{NameResolver, Names, Record, RecordBuilder};
 pub use schema::{EpochUnit, Schema, Type};
 pub use source::EventSource;
+pub use weighted::{WeightedEvents, Weights};
 
 /// One event, resolved against the attribute names of an index: what every index reads.
 ///

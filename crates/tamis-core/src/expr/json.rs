@@ -54,7 +54,7 @@ const PREDICATE_NAMES: [&str; 6] = ["attribute", "term", "operator", "operands",
 ///     r#"{"and":[{"attribute":"age","operator":">","operands":[30]},{"not":{"attribute":"opted_out","operator":"truth"}}]}"#
 /// );
 /// assert_eq!(json::from_json(&text)?, expression);
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn to_json(expr: &Expr) -> String {
     let mut json = String::new();

@@ -41,7 +41,7 @@ fn binding(expr: &Expr) -> Binding {
 /// ```
 /// let expression = tamis_core::expr::parse("(age>30) and not (country in ('US','CA') or vip)")?;
 /// assert_eq!(expression.to_string(), "age > 30 AND NOT (country IN ('CA', 'US') OR vip)");
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

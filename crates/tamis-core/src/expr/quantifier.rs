@@ -53,7 +53,7 @@ pub struct Quantified {
 
 impl Quantified {
     /// ```
-    /// use tamis_core::expr::{parse, quantifier::{Quantified, Quantifier}};
+    /// use tamis_core::expr::{parse, Quantified, Quantifier};
     /// let body = parse("i.price > least").unwrap();
     /// let term = Quantified::term(Quantifier::Exists, "items", "i", body).unwrap();
     /// assert_eq!(term.to_string(), "exists(items, i -> i.price > least)");

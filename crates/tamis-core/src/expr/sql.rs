@@ -40,7 +40,7 @@ pub enum Dialect {
 ///     to_sql(&expression, Dialect::DuckDb)?,
 ///     r#"("age" > 30) <> ("address"."city" IS NOT DISTINCT FROM 'Geneva')"#
 /// );
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn to_sql(expr: &Expr, dialect: Dialect) -> Result<String, ExpressionError> {
     to_sql_at(expr, dialect, None)

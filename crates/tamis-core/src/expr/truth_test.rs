@@ -98,7 +98,7 @@ impl TruthTest {
 /// use tamis_core::expr::parse;
 /// let tested = parse("(a > 1 AND NOT b = 2) IS NOT TRUE")?;
 /// assert_eq!(tested.to_string(), "(a > 1) IS NOT TRUE OR (b = 2) IS NOT FALSE");
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn truth_test(expr: &Expr, test: TruthTest) -> Result<Expr, ExpressionError> {
     let mut pushing = Pushing { predicates_left: MAX_PREDICATES };
@@ -111,11 +111,11 @@ pub fn truth_test(expr: &Expr, test: TruthTest) -> Result<Expr, ExpressionError>
 /// kind, counts as false, and so does NULL. With it comes each distinct predicate that was rewritten, as it was written.
 ///
 /// ```
-/// use tamis_core::expr::{parse, truth_test::missing_is_false};
+/// use tamis_core::expr::{parse, missing_is_false};
 /// let (two_valued, rewritten) = missing_is_false(&parse("NOT user = 'root' AND host IS NOT NULL")?);
 /// assert_eq!(two_valued.to_string(), "NOT (user = 'root') IS TRUE AND host IS NOT NULL");
 /// assert_eq!(rewritten, ["user = 'root'"]);
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn missing_is_false(expr: &Expr) -> (Expr, Vec<String>) {
     let mut rewritten = vec![];

@@ -6,7 +6,7 @@
 //! attribute the range predicates in the order of their operands, so that a value satisfies one
 //! run of them and the run is filled a word at a time.
 
-pub mod bits;
+pub(crate) mod bits;
 pub(crate) mod block_lookup;
 mod boolean_bits;
 pub(crate) mod catalog;
@@ -16,12 +16,16 @@ pub(crate) mod equality;
 pub(crate) mod interleaved;
 pub(crate) mod interval_lists;
 pub(crate) mod interval_tree;
-pub mod keys;
+pub(crate) mod keys;
 pub(crate) mod path_texts;
 pub(crate) mod paths;
-pub mod patterns;
-pub mod ranges;
-pub mod residual;
+pub(crate) mod patterns;
+pub(crate) mod ranges;
+pub(crate) mod residual;
 pub(crate) mod text_samples;
 
+pub use bits::Bits;
 pub(crate) use catalog_builder::DOCUMENT;
+pub use keys::{KEY_BITS, has_exact_key, ordered_key};
+pub use patterns::TextPredicates;
+pub use ranges::Cut;

@@ -45,7 +45,7 @@ impl Function {
     /// Reads a function, or says where and why it cannot be read.
     ///
     /// ```
-    /// use tamis_core::query::function::Function;
+    /// use tamis_core::query::Function;
     /// let function = Function::parse("min(price, distance) + 0.5 * age").unwrap();
     /// assert_eq!(function.attributes(), ["price".into(), "distance".into(), "age".into()]);
     /// assert_eq!(function.evaluate(&[2.0, 3.0, 4.0]), 4.0);

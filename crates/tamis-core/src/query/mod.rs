@@ -6,20 +6,22 @@
 //! evaluated. `top_k` keeps the best k, with ties to the smaller id. `scale` has the weights that an event gives to
 //! attributes. `function` is a user's own monotone score. `measure` prepares one of these scores for one event.
 
-pub mod bounds;
+pub(crate) mod bounds;
 pub(crate) mod collector;
 pub(crate) mod definition;
 pub(crate) mod filter;
-pub mod function;
+pub(crate) mod function;
 pub(crate) mod measure;
 pub(crate) mod scale;
-pub mod score;
+pub(crate) mod score;
 pub(crate) mod top_k;
 
+pub use bounds::up;
 pub use collector::Collector;
 pub use definition::{Ask, Query, current_time};
 pub use filter::{Filter, Tags};
+pub use function::Function;
 pub use measure::Measure;
 pub use scale::Scale;
-pub use score::{Ranking, Score, relaxed, relevance};
+pub use score::{Ranking, Score, relaxed, relevance, weight_of};
 pub use top_k::{Candidate, TopK};

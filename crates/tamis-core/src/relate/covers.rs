@@ -26,7 +26,7 @@ use crate::expr::{Atom, Expr, Outcome};
 /// assert_eq!(covers(&narrow, &wide, BUDGET), Answer::No);
 /// // An absent age makes neither side true.
 /// assert_eq!(covers(&parse("age > 1 OR age <= 1")?, &parse("TRUE")?, BUDGET), Answer::No);
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn covers(covering: &Expr, covered: &Expr, budget: usize) -> Answer {
     if covers_by_structure(covering, covered) {

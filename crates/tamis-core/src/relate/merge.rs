@@ -24,7 +24,7 @@ use crate::term::Term;
 /// let merged = perfect_merger(&parse("x = 1 AND y > 2")?, &parse("y > 2 AND x IN (3, 4)")?);
 /// assert_eq!(merged.unwrap().to_string(), "x IN (1, 3, 4) AND y > 2");
 /// assert!(perfect_merger(&parse("x = 1 AND y > 2")?, &parse("x = 2 AND y > 3")?).is_none());
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn perfect_merger(a: &Expr, b: &Expr) -> Option<Expr> {
     if covers(a, b, BUDGET) == Answer::Yes {

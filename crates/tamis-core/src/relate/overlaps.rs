@@ -26,7 +26,7 @@ use crate::expr::Expr;
 /// let c = parse("price < 12 AND price < 9 AND price > 8")?;
 /// assert_eq!(overlaps(&b, &c, BUDGET), Answer::No);
 /// assert!(!may_overlap(&b, &c) && may_overlap(&parse("TRUE")?, &parse("x < 1 AND x > 2")?));
-/// # Ok::<_, tamis_core::error::ExpressionError>(())
+/// # Ok::<_, tamis_core::ExpressionError>(())
 /// ```
 pub fn overlaps(a: &Expr, b: &Expr, budget: usize) -> Answer {
     is_possible(a, b, Second::True, budget)

@@ -14,7 +14,7 @@
 //! | `shared_slice` | how a slice of plain values can live in a file: all `unsafe` of snapshots |
 //!
 //! ```
-//! use tamis_core::snapshot::{Snapshot, SnapshotWriter};
+//! use tamis_core::{Snapshot, SnapshotWriter};
 //!
 //! let mut writer = SnapshotWriter::in_memory();
 //! writer.section("priorities", &[3.5f64, 0.0])?;
@@ -40,8 +40,6 @@ mod tests;
 pub use atomic_file::AtomicFile;
 #[doc(hidden)]
 pub use fuzz::fuzz_snapshot;
-pub use integrity::{Report, SectionReport};
-pub use layout::{BLOCK_BYTES, FORMAT_VERSION, MAX_NAME_BYTES};
 pub use reader::Snapshot;
 pub use shared_slice::SharedSlice;
 pub use writer::{Sink, SnapshotWriter};

@@ -32,7 +32,7 @@ use memmap2::{Mmap, MmapMut, MmapOptions};
 /// An immutable, cheaply cloneable slice of plain values, owned or inside a snapshot.
 ///
 /// ```
-/// use tamis_core::snapshot::SharedSlice;
+/// use tamis_core::SharedSlice;
 ///
 /// let buffer = SharedSlice::from(vec![1u32, 2, 3]);
 /// let same = buffer.clone(); // shares the values
@@ -89,7 +89,7 @@ impl<T: Pod> SharedSlice<T> {
     /// A part of the values, which shares them; `None` if it is out of bounds.
     ///
     /// ```
-    /// # use tamis_core::snapshot::SharedSlice;
+    /// # use tamis_core::SharedSlice;
     /// let buffer = SharedSlice::from(vec![1u32, 2, 3]);
     /// assert_eq!(buffer.slice(1..3).unwrap()[..], [2, 3]);
     /// assert!(buffer.slice(1..4).is_none());

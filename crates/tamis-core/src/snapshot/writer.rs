@@ -50,7 +50,7 @@ impl Sink for Cursor<Vec<u8>> {
 /// existing file is then replaced in one step; after an error, or if the writer is dropped, it is as it was.
 ///
 /// ```no_run
-/// use tamis_core::snapshot::SnapshotWriter;
+/// use tamis_core::SnapshotWriter;
 ///
 /// let mut writer = SnapshotWriter::create("rules.tamis")?;
 /// writer.section("ids", &[7u64, 8, 9])?;

@@ -5,12 +5,12 @@
 //! ([`Terms`]); each is computed at most once for an event, whatever the number of expressions that name it,
 //! and its predicates are indexed like those of an attribute.
 
-pub mod boolean;
+pub(crate) mod boolean;
 mod builtins;
-pub mod function;
+pub(crate) mod function;
 pub mod interval;
 mod network;
-pub mod place;
+pub(crate) mod place;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub use boolean::BooleanTerm;
 pub use function::{Function, Notation};
 pub use network::network_ends;
+pub use place::WithinShape;
 pub use table::{TermId, Terms, Uses};
 
 use crate::error::ExpressionError;

@@ -29,7 +29,7 @@ fn read_number(text: &str) -> Option<Value> {
 ///
 /// ```
 /// use tamis_core::event::Value;
-/// use tamis_core::event::value::{Kind, cell::read_cell};
+/// use tamis_core::event::{Kind, read_cell};
 /// assert_eq!(read_cell("02134", Kind::Number), Some(Value::Int(2134)));
 /// assert_eq!(read_cell("02134", Kind::Str), Some(Value::Str("02134".into())));
 /// assert_eq!(read_cell("TRUE", Kind::Bool), Some(Value::Bool(true)));

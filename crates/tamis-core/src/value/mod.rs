@@ -1,10 +1,10 @@
 //! The values in events and the operands of predicates.
 
-pub mod cell;
+pub(crate) mod cell;
 pub(crate) mod decimal;
 pub(crate) mod number;
 pub(crate) mod set;
-pub mod timestamp;
+pub(crate) mod timestamp;
 
 use std::cmp::Ordering;
 

@@ -32,7 +32,7 @@ pub fn can_be_written(micros: i64) -> bool {
 /// `+02`, `+0200`, `+02:00`, `+02:00:00`, or `UTC+02:00`. Names such as `Europe/Paris` are not read.
 ///
 /// ```
-/// use tamis_core::event::timestamp::parse_timestamp;
+/// use tamis_core::event::parse_timestamp;
 /// assert_eq!(parse_timestamp("1970-01-02"), Some(86_400_000_000));
 /// assert_eq!(parse_timestamp("1970-01-01T02:00:00+02:00"), Some(0));
 /// assert_eq!(parse_timestamp("2026-02-30"), None);
@@ -68,7 +68,7 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
 /// Years outside 0000 to 9999, which only Arrow columns can bring, are written with a sign.
 ///
 /// ```
-/// use tamis_core::event::timestamp::format_timestamp;
+/// use tamis_core::event::format_timestamp;
 /// assert_eq!(format_timestamp(0), "1970-01-01 00:00:00");
 /// assert_eq!(format_timestamp(-500_000), "1969-12-31 23:59:59.5");
 /// ```

@@ -244,7 +244,7 @@ fn json_of(value: &Value) -> Json {
         Value::Int(number) => json!(number),
         Value::Float(number) => json!(number),
         Value::Str(text) => json!(text),
-        Value::Timestamp(micros) => json!(tamis_core::event::timestamp::format_timestamp_iso(*micros)),
+        Value::Timestamp(micros) => json!(tamis_core::event::format_timestamp_iso(*micros)),
         Value::Array(items) => items.iter().map(json_of).collect(),
         Value::Decimal(number) => json!(number.plain()),
         _ => Json::Null,

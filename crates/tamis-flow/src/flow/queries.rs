@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tamis_core::suggest::suggest;
-use tamis_core::{Error, Result};
+use tamis_core::{Error, Result, suggest};
 
 use super::{Flow, Plan, Query, Start, StreamPlan};
 use crate::join::JoinPlan;

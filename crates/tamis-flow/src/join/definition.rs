@@ -4,10 +4,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use tamis_core::Result;
-use tamis_core::error::ExpressionError;
 use tamis_core::expr::{Expr, Outcome, Predicate};
 use tamis_core::term::{Argument, NOW, STRINGS, Term};
+use tamis_core::{ExpressionError, Result};
 
 use crate::rule::attributes;
 use crate::text::{SelectText, SourceText};

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tamis_core::Result;
-use tamis_core::error::ExpressionError;
 use tamis_core::event::{Value, ValueRef};
 use tamis_core::expr::{Expr, evaluate};
 use tamis_core::term::{NOW, STRINGS};
+use tamis_core::{ExpressionError, Result};
 
 use super::machine::Row;
 use super::taken::TakenRow;

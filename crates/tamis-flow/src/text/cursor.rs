@@ -1,6 +1,6 @@
 //! A reader of tokens, one after the other.
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 use tamis_core::expr::Expr;
 use tamis_core::term::Term;
 

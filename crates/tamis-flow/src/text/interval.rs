@@ -1,6 +1,6 @@
 //! Lengths of time: `INTERVAL 10 MINUTES`, `'90' SECONDS`, `10m`.
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 
 use super::cursor::Cursor;
 use super::token::Kind;

@@ -1,8 +1,8 @@
 //! Places in the text of a query, and errors that name them.
 
-use tamis_core::error::{ExpressionError, Place};
 use tamis_core::expr::{self, Expr};
 use tamis_core::term::Term;
+use tamis_core::{ExpressionError, Place};
 
 /// Bytes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

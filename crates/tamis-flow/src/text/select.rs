@@ -1,7 +1,7 @@
 //! Continuous select-project-join queries:
 //! `SELECT t.id, q.bid FROM trades RANGE 10 MINUTES AS t JOIN quotes ROWS 100 AS q ON t.symbol = q.symbol WHERE …`.
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 use tamis_core::expr::Expr;
 use tamis_core::term::Term;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 use tamis_core::expr::Expr;
 use tamis_core::term::Term;
 

@@ -1,6 +1,6 @@
 //! Where words, numbers, strings and symbols begin and end: enough to find the parts of a continuous query.
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 
 use super::place::{Span, fault};
 

@@ -4,7 +4,7 @@
 //! They are found in the text of an expression and replaced by names of the same width, so that the kernel reads the
 //! rest and the places in its errors stay true.
 
-use tamis_core::error::ExpressionError;
+use tamis_core::ExpressionError;
 use tamis_core::expr::{self, Expr};
 use tamis_core::term::Term;
 

@@ -5,10 +5,11 @@
 use proptest::prelude::*;
 
 use crate::engine::contract::{Answer, Version, Workspace};
-use crate::engine::{Id, IdRef, Index, Subscription};
+use crate::engine::{Id, Index, Subscription};
 use crate::event::{Event, Value, ValueRef};
 use crate::expr::{Expr, testing};
 use crate::query::{Ask, Query, Ranking, Score, Tags};
+use crate::subscription::IdRef;
 
 const THREADS: [usize; 3] = [2, 3, 16];
 

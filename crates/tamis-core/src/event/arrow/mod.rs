@@ -64,7 +64,7 @@ impl<'b> ArrowEvents<'b> {
     /// ```
     /// use std::sync::Arc;
     /// use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-    /// use tamis_core::event::{arrow::ArrowEvents, Terms, Value};
+    /// use tamis_core::event::{ArrowEvents, Terms, Value};
     ///
     /// let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(27), None]));
     /// let countries: ArrayRef = Arc::new(StringArray::from(vec!["CA", "US"]));
@@ -192,7 +192,7 @@ impl<'b> ArrowEvents<'b> {
     /// ```
     /// use std::sync::Arc;
     /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-    /// use tamis_core::event::{arrow::ArrowEvents, Terms, Value};
+    /// use tamis_core::event::{ArrowEvents, Terms, Value};
     ///
     /// let column = |values| Arc::new(Int64Array::from(values)) as ArrayRef;
     /// let columns = [("b", column(vec![Some(1), None, Some(2)])), ("a", column(vec![Some(3), Some(4), Some(5)]))];

@@ -33,7 +33,7 @@ mod form;
 mod literals;
 mod simplify;
 
-pub use form::{Form, Node, ParityChildren};
+pub use form::{Form, Node};
 
 use super::ast::{Expr, Predicate};
 use super::atoms::{AtomTable, Literal};

@@ -9,8 +9,8 @@ use crate::expr::operators::{Shape, TextShape};
 /// The text predicates of one attribute.
 ///
 /// ```
-/// use tamis_core::expr::operators::{Shape, TextShape};
-/// use tamis_core::predicate::patterns::TextPredicates;
+/// use tamis_core::expr::{Shape, TextShape};
+/// use tamis_core::predicate::TextPredicates;
 ///
 /// let predicates = TextPredicates::new([
 ///     (1, Shape::Prefix("http")),

@@ -8,7 +8,8 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{AtomicFile, BLOCK_BYTES, FORMAT_VERSION, SharedSlice, Sink, Snapshot, SnapshotWriter};
+use super::layout::{BLOCK_BYTES, FORMAT_VERSION};
+use super::{AtomicFile, SharedSlice, Sink, Snapshot, SnapshotWriter};
 use crate::{Error, Result};
 
 /// A folder of its own for one test, removed at the end.

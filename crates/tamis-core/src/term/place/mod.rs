@@ -92,7 +92,7 @@ impl WithinShape {
     /// The term of a call.
     ///
     /// ```
-    /// use tamis_core::term::{Argument, Term, place::WithinShape};
+    /// use tamis_core::term::{Argument, Term, WithinShape};
     /// use tamis_core::event::Value;
     /// let coordinates = ["lat", "lon"].map(|name| Argument::Term(Term::attribute(name)));
     /// let circle = [52.52, 13.4, 1500.0].map(|number| Argument::Constant(Value::Float(number)));
