@@ -108,7 +108,7 @@ test-spark-matrix: .venv/.built-tests .tools/java/bin/java ## Run the tests of t
 fuzz: .venv/.synced ## Fuzz the readers for FUZZ_SECONDS (default 300) each
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(WITH_RUST) cargo test --profile quick --locked -p tamis-core --test fuzz -- --nocapture --test-threads 1
 
-fuzz-coverage: ## The same guided by coverage; needs the nightly toolchain and cargo-fuzz
+fuzz-coverage: ## The same guided by coverage; needs a C++ compiler
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run
 
 bench-kernel: .venv/.built-release ## Measure the kernel; prints a table, writes bench/results/*.json

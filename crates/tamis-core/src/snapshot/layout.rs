@@ -214,6 +214,7 @@ impl Layout {
             return Err("the section table of the snapshot is damaged (its checksum is wrong)".into());
         }
         let checksums = part(file, header.checksums_offset, header.block_count, CHECKSUM_BYTES)
+            .filter(|checksums| HEADER_BYTES <= checksums.start)
             .filter(|checksums| checksums.end <= table.start && table.end == file.len())
             .ok_or("the block checksums lie outside their place in the snapshot")?;
 

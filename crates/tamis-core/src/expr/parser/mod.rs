@@ -344,6 +344,7 @@ impl<'a> Parser<'a> {
                 self.predicates -= 1;
                 let start = self.cursor.token.start;
                 let leaf = self.cursor.after_term(bare.term, start)?;
+                self.check_truth(&leaf)?;
                 self.count(leaf, start)
             }
             expr => {

@@ -346,6 +346,13 @@ fn what_is_missing_or_too_much() {
     refused("name 'x'", 1, "name cannot stand before a string", "name = 'text'");
     refused("`name` 'x'", 8, "expected an operator", "write name = value");
     refused("x > ", 4, "expected a value, found the end", "");
+    refused(
+        "(a) * 2",
+        8,
+        "expected a comparison after the term, found the end",
+        "a number alone is no predicate",
+    );
+    refused("((a) * 2) * 3 AND b", 15, "expected a comparison after the term, found AND", "a number alone");
     refused("x NOT 5", 7, "expected IN, BETWEEN, LIKE, ILIKE or RLIKE after NOT, found 5", "");
     refused("x IN 5", 6, "expected a list in parentheses, found 5", "");
     refused("x IN (1, )", 10, "expected a value, found )", "");

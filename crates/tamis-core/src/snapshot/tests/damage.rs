@@ -281,6 +281,15 @@ fn a_section_may_grow_into_its_padding_only_where_its_checksum_is_right() {
 }
 
 #[test]
+fn checksums_inside_the_header_are_refused_where_no_section_is_in_their_way() {
+    let mut file = SnapshotWriter::in_memory().finish(1).unwrap();
+    let header = Header { checksums_offset: 0, ..header_of(&file) };
+    file[..HEADER_BYTES].copy_from_slice(bytemuck::bytes_of(&header));
+    layout::reseal(&mut file);
+    assert!(refusal(Snapshot::from_bytes(file)).contains("checksums lie outside their place"));
+}
+
+#[test]
 fn the_fuzzing_entry_reaches_intact_and_damaged_snapshots() {
     let file = sample();
     super::super::fuzz_snapshot(&file);
