@@ -13,10 +13,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "crates" / "tamis-gpu" / "src" / "kernels.cu"
 INCLUDE = re.compile(rb'#include "([\w/.]+)"\n')
-OPTIONS = [b"--std=c++14", b"--fmad=false"]
-# The second is for devices that copy to shared memory on their own.
-ARCHITECTURES = {"kernels.ptx": b"compute_70", "kernels_async.ptx": b"compute_80"}
-TARGETS = [SOURCE.with_name(name) for name in ARCHITECTURES]
+TARGET = SOURCE.with_suffix(".ptx")
+OPTIONS = [b"--gpu-architecture=compute_70", b"--std=c++14", b"--fmad=false"]
 
 
 def source() -> bytes:
@@ -29,21 +27,16 @@ def source() -> bytes:
     return b"".join(map(included, SOURCE.read_bytes().splitlines(keepends=True)))
 
 
-def options(target: Path) -> list[bytes]:
-    """How a file is compiled."""
-    return [b"--gpu-architecture=" + ARCHITECTURES[target.name], *OPTIONS]
-
-
-def headed(ptx: str, target: Path) -> str:
+def headed(ptx: str) -> str:
     """PTX below a line that says what it was compiled from, how, and what came out.
 
     So a test can tell, without the compiler, that neither was changed alone.
     """
-    made_of = hashlib.sha256(source() + b" ".join(options(target))).hexdigest()
+    made_of = hashlib.sha256(source() + b" ".join(OPTIONS)).hexdigest()
     return f"// kernels.cu {made_of}, PTX {hashlib.sha256(ptx.encode()).hexdigest()}\n{ptx}"
 
 
-def compile_to_ptx(target: Path) -> str:
+def compile_to_ptx() -> str:
     """The PTX of the source."""
     spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
     if spec is None or not spec.submodule_search_locations:
@@ -51,8 +44,7 @@ def compile_to_ptx(target: Path) -> str:
     nvrtc = ctypes.CDLL(str(next(Path(spec.submodule_search_locations[0], "lib").glob("libnvrtc.so.*"))))
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source(), b"kernels.cu", 0, None, None)
-    given = options(target)
-    failed = nvrtc.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given))
+    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), (ctypes.c_char_p * len(OPTIONS))(*OPTIONS))
     if failed:
         raise SystemExit(_text(nvrtc, program, "ProgramLog"))
     return _text(nvrtc, program, "PTX")
@@ -67,6 +59,5 @@ def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> str:
 
 
 if __name__ == "__main__":
-    for target in TARGETS:
-        target.write_text(headed(compile_to_ptx(target), target))
-        print(f"{target}: {target.stat().st_size} bytes")
+    TARGET.write_text(headed(compile_to_ptx()))
+    print(f"{TARGET}: {TARGET.stat().st_size} bytes")

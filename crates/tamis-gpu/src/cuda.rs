@@ -11,8 +11,6 @@ use crate::driver::{Address, Driver, Kernel, NAMES, Stream, THREADS_PER_BLOCK};
 
 /// What runs on the device, for devices of compute capability 7.0 and later.
 const PTX: &str = concat!(include_str!("kernels.ptx"), "\0");
-/// The same for those that copy to shared memory on their own: 8.0 and later.
-const ASYNC_PTX: &str = concat!(include_str!("kernels_async.ptx"), "\0");
 
 #[cfg(windows)]
 const LIBRARY: &str = "nvcuda.dll";
@@ -156,8 +154,7 @@ impl Cuda {
             self.check("cuDevicePrimaryCtxRetain", context_retain(&mut context, self.device))?;
             self.context = context;
             let mut module = null_mut();
-            let ptx = if self.attribute(CAPABILITY_MAJOR)? >= 8 { ASYNC_PTX } else { PTX };
-            let loaded = self.enter().map(|_entered| module_load(&mut module, ptx.as_ptr().cast()))?;
+            let loaded = self.enter().map(|_entered| module_load(&mut module, PTX.as_ptr().cast()))?;
             self.check("cuModuleLoadData", loaded)?;
             self.module = module;
             for (at, name) in NAMES.iter().enumerate() {

@@ -34,10 +34,8 @@
 #define ROWS(rows) RowInputs{ P(u32, 0), P(u32, 1), P(u32, 2), P(u32, 3), P(u32, 4), rows }
 
 #if ON_DEVICE
-// Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute. Where shared memory has no room for
-// more than four, there are registers for a fifth, which is of another block of events.
+// Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute.
 #define KERNEL extern "C" __global__ void __launch_bounds__(256, 4)
-#define SMALL_KERNEL extern "C" __global__ void __launch_bounds__(256, 5)
 
 KERNEL scatter_bits(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4) { scatter_bits_thread(THREAD, P(u32, 0), a1, TO(2, 3), a4); }
 KERNEL scatter_points(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
@@ -56,45 +54,40 @@ KERNEL cuts(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) {
 }
 // Arguments 0 to 7: units of the level, where those of each kind end, tasks, singles, how many of them are listed.
 #define LEVEL Level{ P(Unit, 0), { (u32)a1, (u32)a2, (u32)a3, (u32)a4 }, P(Task, 5), P(Single, 6), P(u32, 7) }
-SMALL_KERNEL look_ahead(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10) {
+KERNEL look_ahead(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10) {
     look_ahead_thread(THREAD, LEVEL, P(u32, 8), P(u32, 9), a10);
 }
-SMALL_KERNEL run_singles(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10, u64 a11, u64 a12) {
+KERNEL run_singles(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10, u64 a11, u64 a12) {
     run_single_thread(THREAD, LEVEL, P(u32, 8), P(u32, 9), a10, P(u32, 11), P(u32, 12));
 }
 #define EVALUATE(KINDS) \
     u32 listed = *P(u32, 1); \
     if (blockIdx.x * WARPS >= listed) return; \
-    __shared__ Mask buffers[WARPS * AT_ONCE * 32]; \
     __shared__ Mask planes[WARPS * WARP_PLANES * 32]; \
     __shared__ u32 sums[BLOCK_PLANES * WORDS]; \
-    __shared__ Leaf lists[WARPS * 32]; \
+    __shared__ Leaf lists[WARPS * LISTED_LEAVES]; \
     u32 own = threadIdx.x / 32; \
     PerLane<Workspace> space; \
-    space.own.list = lists + own * 32; \
-    space.own.buffer = buffers + own * AT_ONCE * 32 + LANE; \
-    space.own.place = place_of(space.own.buffer); \
-    space.own.counter.shared = sums; \
-    space.own.counter.counts = P(u32, 5); \
-    space.own.counter.planes = planes + own * WARP_PLANES * 32 + LANE; \
-    reset<WARP_PLANES>(space.own.counter.planes); \
+    space.own.list = lists + own * LISTED_LEAVES; \
+    space.own.counter = Counter{ planes + own * WARP_PLANES * 32 + LANE, sums, P(u32, 5), 0 }; \
+    reset<WARP_DIGITS>(space.own.counter.planes); \
     if (a5 != 0) { \
         for (u32 word = threadIdx.x; word < BLOCK_PLANES * WORDS; word += blockDim.x) sums[word] = 0; \
         __syncthreads(); \
     } \
     evaluate_warp<KINDS>(THREAD / 32, gridDim.x * WARPS, P(Task, 0), listed, P(u32, 2), P(u32, 3), a4, P(u32, 6), &space); \
     if (a5 != 0) { \
+        clear_idle(&space.own.counter); \
         __syncthreads(); \
-        static_assert(sizeof(buffers) >= EVENTS * sizeof(u32), ""); \
-        u32 *counts = reinterpret_cast<u32 *>(buffers); /* what was brought is of no use any more */ \
-        sum_up(planes, sums, counts); \
+        sum_up(planes, sums); \
         __syncthreads(); \
+        const u32 *counts = reinterpret_cast<const u32 *>(planes); \
         for (u32 event = threadIdx.x; event < EVENTS; event += blockDim.x) \
             if (counts[event] != 0) atomicAdd(P(u32, 5) + event, counts[event]); \
     }
-SMALL_KERNEL evaluate_flat(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(FLAT) }
-SMALL_KERNEL evaluate_groups(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(GROUPS) }
-SMALL_KERNEL evaluate_sets(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(SETS) }
+KERNEL evaluate_flat(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(FLAT) }
+KERNEL evaluate_groups(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(GROUPS) }
+KERNEL evaluate_sets(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(SETS) }
 KERNEL evaluate_other(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6) { EVALUATE(OTHER) }
 KERNEL count_chunks(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) {
     __shared__ Mask planes[WARPS * CHUNK_PLANES * 32];
@@ -123,20 +116,22 @@ KERNEL count_events(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 
 
 template <int KINDS> static void evaluate_on_host(u64 threads, const u64 *a) {
     for (u64 warp = 0; warp < threads / 32; ++warp) {
-        Mask buffers[32][AT_ONCE], planes[32][WARP_PLANES];
-        Leaf lists[32][32];
+        Mask planes[32][WARP_PLANES];
+        Leaf lists[32][LISTED_LEAVES];
         u32 sums[BLOCK_PLANES * WORDS] = {};
         PerLane<Workspace> space;
         EACH_LANE {
-            Workspace own = { lists[lane], buffers[lane], place_of(buffers[lane]), { planes[lane], sums, P(u32, 5) } };
+            Workspace own = { lists[lane], { planes[lane], sums, P(u32, 5), 0 } };
             space[lane] = own;
-            reset<WARP_PLANES>(planes[lane]);
+            reset<WARP_DIGITS>(planes[lane]);
         }
         evaluate_warp<KINDS>(warp, threads / 32, P(Task, 0), *P(u32, 1), P(u32, 2), P(u32, 3), a[4], P(u32, 6), &space);
         if (a[5] == 0) continue;
+        EACH_LANE clear_idle(&space[lane].counter);
         for (u32 word = 0; word < WORDS; ++word) {
             Sum sum = shared_sum(sums, word);
-            add_planes(&sum, planes[word / 4][0].w + word % 4, sizeof(Mask) / sizeof(u32));
+            for (u32 half = 0; half < 2; ++half)
+                add_digits(&sum, planes[word / 4][half * WARP_DIGITS].w + word % 4, sizeof(Mask) / sizeof(u32));
             for (u32 bit = 0; bit < 32; ++bit) add_to(P(u32, 5) + 32 * word + bit, sum_of(&sum, bit));
         }
     }

@@ -211,6 +211,14 @@ pub trait Version: Sync {
         id_columns(self.id_kind(), &self.part_sizes(), locations, |location| self.id(location))
     }
 
+    /// Appends the ids of some subscriptions of an index whose ids are integers.
+    fn add_int_ids(&self, locations: &[Location], ids: &mut Vec<i64>) {
+        ids.extend(locations.iter().map(|location| match self.id(*location) {
+            IdRef::Int(id) => id,
+            IdRef::Str(_) => unreachable!("an index has ids of one kind"),
+        }));
+    }
+
     /// The matches, sorted by id.
     fn matches(&self, event: &Event<'_>, filter: &Filter<'_>, space: &mut Workspace)
     -> (Vec<Location>, Work);
@@ -393,8 +401,14 @@ pub trait FoundMatches: Sync {
     /// How many matches they have together.
     fn matches(&self) -> usize;
 
+    /// How many matches an event has.
+    fn matches_of(&self, at: usize) -> usize;
+
     /// Replaces `locations` by the matches of an event, sorted by id.
     fn of_event(&self, at: usize, locations: &mut Vec<Location>);
+
+    /// Appends the ids of the matches of an event, sorted, if they are integers and matches come in that order. Says whether it did.
+    fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>) -> bool;
 
     fn observed(&self) -> Observation;
 }

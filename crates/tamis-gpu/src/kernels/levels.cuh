@@ -107,7 +107,7 @@ INLINE void run_single_thread(u64 thread, Level level, const u32 *code, u32 *mas
 }
 
 // What a lane works with.
-struct Workspace { Leaf *list; Mask *buffer; Place place; Counter counter; };
+struct Workspace { Leaf *list; Counter counter; };
 
 // A task, with the first leaves of its unit, one for each lane.
 struct Fetched { Task task; PerLane<u32> word, summary; u32 ends; };
@@ -142,8 +142,8 @@ INLINE void evaluate_warp(u32 warp, u32 warps, const Task *tasks, u32 count, con
         EACH_LANE {
             Workspace *space = &(*spaces)[lane];
             Unit unit = { now.task.code, now.task.leaves, now.task.mask, now.task.rows };
-            Leaves leaves = { unit.code, LEAVES(unit), now.task.needed, GUARDS(unit), space->list, space->buffer, space->place,
-                              masks + lane * 4, now.word[lane], now.ends, now.summary[lane] };
+            Leaves leaves = { unit.code, LEAVES(unit), now.task.needed, GUARDS(unit), space->list, masks + lane * 4,
+                              now.word[lane], now.ends, now.summary[lane] };
             m[lane] = run_unit<KINDS>(KIND(unit), &leaves, in, lane, has_lane(now.task.lanes, lane));
         }
         fetch_words<KINDS>(&next, in);

@@ -9,13 +9,14 @@ typedef unsigned long long u64;
 #define WARPS 8
 #define ALL_LANES 0xffffffffu
 // Masks that a warp waits for together.
-#define AT_ONCE 7
+#define AT_ONCE 4
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define ON_DEVICE 1
 #define INLINE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 INLINE bool any_lane(bool is) { return __any_sync(ALL_LANES, is); }
+INLINE void wait_for_lanes() { __syncwarp(); }
 INLINE u32 lanes_that(bool is, u32) { return __ballot_sync(ALL_LANES, is); }
 INLINE u32 first_bit(u32 word) { return __ffs(word) - 1; }
 INLINE void set_bits(u32 *word, u32 bits) { atomicOr(word, bits); }
@@ -30,6 +31,7 @@ INLINE u32 count_bits(u32 word) { return __popc(word); }
 #define UNROLL
 // Lanes run one after the other: each sees itself alone.
 INLINE bool any_lane(bool is) { return is; }
+INLINE void wait_for_lanes() {}
 INLINE u32 lanes_that(bool is, u32 lane) { return is ? 1u << lane : 0; }
 INLINE u32 first_bit(u32 word) { return __builtin_ctz(word); }
 INLINE void set_bits(u32 *word, u32 bits) { *word |= bits; }
@@ -114,25 +116,17 @@ INLINE Mask load(const u32 *masks, u32 number, u32 lane) {
     return m;
 }
 
-// Copies a mask to the memory that a block of threads shares, or nothing where it is not wanted. It takes no registers, so that many
-// are on their way at once; a lane that has waited sees its own part.
-#if ON_DEVICE && __CUDA_ARCH__ >= 800
-typedef u32 Place;
-INLINE Place place_of(Mask *to) { return (u32)__cvta_generic_to_shared(to); }
-INLINE void copy_if(Place to, bool is_wanted, const u32 *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_wanted ? 16 : 0) : "memory");
-}
-INLINE void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// The same from where the lane's own words of the first mask are.
+INLINE Mask load_own(const u32 *own, u32 number) {
+#if ON_DEVICE
+    const u32 *from;
+    asm("mad.wide.u32 %0, %1, 512, %2;" : "=l"(from) : "r"(number), "l"(own)); // in one step
+    static_assert(WORDS * sizeof(u32) == 512, "");
+    return load(from, 0, 0);
 #else
-typedef char *Place;
-INLINE Place place_of(Mask *to) { return reinterpret_cast<char *>(to); }
-INLINE void copy_if(Place to, bool is_wanted, const u32 *from) {
-    Mask m = all_of(0);
-    if (is_wanted) m = load(from, 0, 0);
-    *reinterpret_cast<Mask *>(to) = m;
-}
-INLINE void wait_for_copies() {}
+    return load(own, number, 0);
 #endif
+}
 
 INLINE void store(u32 *masks, u32 number, u32 lane, Mask m) {
     u32 *to = masks + (u64)number * WORDS + lane * 4;

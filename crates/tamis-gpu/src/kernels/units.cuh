@@ -140,53 +140,61 @@ INLINE Outlook outlook_of(Unit unit, Inputs in) {
 // The leaves of a unit that a whole warp runs. Those that have a say, of 32 consecutive ones, are written down by the lanes, each
 // of which reads one: the number of its mask, whether it is negated, whether it ends a group, and its summary.
 struct alignas(8) Leaf { u32 mask, summary; };
+#define LISTED_LEAVES (32 + AT_ONCE)
 #define NEGATED 0x80000000u
 #define ENDS 0x40000000u
 
-struct Leaves { u32 code, count, needed, guards; Leaf *list; Mask *buffer; Place place; const u32 *masks; u32 word, ends, summary; };
+// `masks` begins with the lane's own words.
+struct Leaves { u32 code, count, needed, guards; Leaf *list; const u32 *masks; u32 word, ends, summary; };
 
 INLINE u32 word_at(const Leaves *l, u32 at, Inputs in) { return in.code[l->code + at]; }
 
-// Writes down the leaves from `first` on, the first 32 of which were fetched before. Returns how many have a say.
-INLINE u32 write_down(const Leaves *l, u32 first, u32 ends, Inputs in, u32 lane) {
-    u32 left = l->count - first, bits = l->needed & (left < 32 ? (1u << left) - 1 : ~0u);
+// Writes down the leaves from `first` on, the first 32 of which were fetched before; each negated once more, if `flip` is set. Returns
+// how many have a say. Behind them come as many as are brought at once that hold everywhere.
+INLINE u32 write_down(const Leaves *l, u32 first, u32 ends, u32 flip, Inputs in, u32 lane) {
+    u32 left = l->count - first, bits = l->needed & (left < 32 ? (1u << left) - 1 : ~0u), count = count_bits(bits);
+    Leaf idle = { NEGATED, 0 };
 #if ON_DEVICE
     u32 word = l->word, summary = l->summary;
     if (first > 0) {
         word = lane < left ? word_at(l, first + lane, in) : 0;
         summary = in.summaries[word >> 1];
     }
-    Leaf leaf = { word >> 1 | (word & 1) << 31 | ((ends >> lane) & 1) << 30, summary };
+    Leaf leaf = { word >> 1 | (word ^ flip) << 31 | ((ends >> lane) & 1) << 30, summary };
     __syncwarp(); // nobody reads the list any more
     if (has_lane(bits, lane)) l->list[__popc(bits & ((1u << lane) - 1))] = leaf;
+    if (lane < AT_ONCE) l->list[count + lane] = idle;
     __syncwarp();
 #else
-    for (u32 rest = bits, i = 0; rest != 0; rest &= rest - 1, ++i) {
+    u32 i = 0;
+    for (u32 rest = bits; rest != 0; rest &= rest - 1, ++i) {
         u32 at = first_bit(rest), word = word_at(l, first + at, in);
-        Leaf leaf = { word >> 1 | (word & 1) << 31 | ((ends >> at) & 1) << 30, in.summaries[word >> 1] };
+        Leaf leaf = { word >> 1 | (word ^ flip) << 31 | ((ends >> at) & 1) << 30, in.summaries[word >> 1] };
         l->list[i] = leaf;
     }
+    for (; i < count + AT_ONCE; ++i) l->list[i] = idle;
 #endif
-    return count_bits(bits);
+    return count;
 }
 
-// Brings leaves from the list into the buffer, where they are wanted: `from` and those behind it. What takes long is
-// waiting for memory, so they are waited for together. Returns the first that is left.
-INLINE u32 bring(const Leaves *l, u32 from, u32 to, u32 lane, bool is_wanted) {
+// Masks of leaves before they are flipped, with what the list says of them.
+struct Brought { Mask m[AT_ONCE]; u32 said[AT_ONCE]; };
+
+// Brings leaves from the list, where they are wanted: `from` and those behind it. What takes long is waiting for memory, so they
+// are waited for together.
+INLINE Brought bring(const Leaves *l, u32 from, u32 lane, bool is_wanted) {
     u32 own = is_wanted ? 1u << lane : 0;
+    Brought got;
     UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
-        if (from + i >= to) break;
         Leaf leaf = l->list[from + i];
-        u32 number = leaf.mask & ~(NEGATED | ENDS);
-        copy_if(l->place + i * NEXT_LANES * sizeof(Mask), (leaf.summary & own) != 0, l->masks + (u64)number * WORDS);
+        got.said[i] = leaf.mask;
+        got.m[i] = all_of(0);
+        if ((leaf.summary & own) != 0) got.m[i] = load_own(l->masks, leaf.mask & ~(NEGATED | ENDS));
     }
-    wait_for_copies();
-    return from + AT_ONCE < to ? from + AT_ONCE : to;
+    return got;
 }
 
-// What one of them is, before it is flipped.
-INLINE Mask brought(const Leaves *l, u32 i) { return l->buffer[i * NEXT_LANES]; }
-INLINE u32 flip_of(u32 mask) { return (mask & NEGATED) != 0 ? ~0u : 0; }
+INLINE u32 flip_of(u32 said) { return (said & NEGATED) != 0 ? ~0u : 0; }
 
 INLINE Mask both_flipped(Mask all, Mask m, u32 flip) { UNROLL for (int j = 0; j < 4; ++j) all.w[j] &= m.w[j] ^ flip; return all; }
 INLINE Mask flipped(Mask m, u32 flip) { UNROLL for (int j = 0; j < 4; ++j) m.w[j] ^= flip; return m; }
@@ -195,15 +203,12 @@ INLINE Mask flipped(Mask m, u32 flip) { UNROLL for (int j = 0; j < 4; ++j) m.w[j
 INLINE Mask run_flat(const Leaves *l, u32 flip, Inputs in, u32 lane, bool is_wanted) {
     Mask all = all_of(is_wanted ? ~0u : flip);
     for (u32 first = 0; first < l->count; first += 32) {
-        u32 count = write_down(l, first, 0, in, lane);
-        for (u32 from = 0, next; from < count; from = next) {
+        u32 count = write_down(l, first, 0, flip, in, lane);
+        for (u32 from = 0; from < count; from += AT_ONCE) {
             if (flip == 0) is_wanted = is_set(all);
             if (!any_lane(is_wanted)) return flipped(all, flip);
-            next = bring(l, from, count, lane, is_wanted);
-            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
-                if (from + i >= next) break;
-                all = both_flipped(all, brought(l, i), flip_of(l->list[from + i].mask) ^ flip);
-            }
+            Brought got = bring(l, from, lane, is_wanted);
+            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) all = both_flipped(all, got.m[i], flip_of(got.said[i]));
         }
     }
     return is_wanted ? flipped(all, flip) : all_of(0);
@@ -212,8 +217,14 @@ INLINE Mask run_flat(const Leaves *l, u32 flip, Inputs in, u32 lane, bool is_wan
 // What is left of a mask under the guards, which are the first on the list: at most three.
 INLINE Mask under_guards(Mask m, const Leaves *l, u32 lane) {
     if (l->guards == 0 || !any_lane(is_set(m))) return m;
-    bring(l, 0, l->guards, lane, is_set(m));
-    for (u32 i = 0; i < l->guards; ++i) m = both_flipped(m, brought(l, i), flip_of(l->list[i].mask));
+    u32 own = is_set(m) ? 1u << lane : 0;
+    UNROLL for (u32 i = 0; i < 3; ++i) {
+        if (i >= l->guards) break;
+        Leaf leaf = l->list[i];
+        Mask guard = all_of(0);
+        if ((leaf.summary & own) != 0) guard = load_own(l->masks, leaf.mask & ~(NEGATED | ENDS));
+        m = both_flipped(m, guard, flip_of(leaf.mask));
+    }
     return m;
 }
 
@@ -225,16 +236,14 @@ INLINE Mask run_groups(const Leaves *l, u32 flip, Inputs in, u32 lane, bool is_w
     for (u32 first = 0; first < l->count; first += 32) {
         u32 ends = first == 0 ? l->ends : word_at(l, l->count + first / 32, in), guards = first == 0 ? l->guards : 0;
         if (flip != 0) ends |= (1u << guards) - 1;
-        u32 count = write_down(l, first, ends, in, lane);
-        for (u32 from = flip != 0 ? 0 : guards, next; from < count; from = next) {
+        u32 count = write_down(l, first, ends, flip, in, lane);
+        for (u32 from = flip != 0 ? 0 : guards; from < count; from += AT_ONCE) {
             if (flip != 0) is_wanted = is_set(flipped(any, ~0u));
             if (!any_lane(is_wanted)) return flipped(any, flip);
-            next = bring(l, from, count, lane, is_wanted);
+            Brought got = bring(l, from, lane, is_wanted);
             UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
-                if (from + i >= next) break;
-                u32 mask = l->list[from + i].mask;
-                all = both_flipped(all, brought(l, i), flip_of(mask) ^ flip);
-                if ((mask & ENDS) == 0) continue;
+                all = both_flipped(all, got.m[i], flip_of(got.said[i]));
+                if ((got.said[i] & ENDS) == 0) continue;
                 any = either(any, all);
                 all = all_of(~0u);
             }
@@ -242,7 +251,7 @@ INLINE Mask run_groups(const Leaves *l, u32 flip, Inputs in, u32 lane, bool is_w
     }
     if (flip != 0) return flipped(any, flip);
     if (!is_wanted) any = all_of(0);
-    if (l->guards > 0 && l->count > 32) write_down(l, 0, 0, in, lane);
+    if (l->guards > 0 && l->count > 32) write_down(l, 0, 0, flip, in, lane);
     return under_guards(any, l, lane);
 }
 
@@ -259,19 +268,22 @@ INLINE Mask run_choices(const Leaves *l, Inputs in, u32 lane, bool is_wanted) {
     Mask guard = all_of(is_wanted ? ~0u : 0), last = all_of(0);
     Mask saved[SAVED];
     for (u32 first = 0; first < l->count; first += 32) {
-        u32 count = write_down(l, first, 0, in, lane), from = 0;
+        u32 count = write_down(l, first, 0, 0, in, lane), from = 0;
         if (first == 0) {
             guard = under_guards(guard, l, lane);
             from = l->guards;
             is_wanted = is_set(guard);
             if (!any_lane(is_wanted)) return guard;
         }
-        for (u32 next; from < count; from = next) {
-            next = bring(l, from, count, lane, is_wanted);
-            for (u32 i = 0; from + i < next; ++i) {
-                u32 word = word_at(l, l->count + first + from + i, in), place = (word >> 16) & 255;
+        for (; from < count; from += AT_ONCE) {
+            Brought got = bring(l, from, lane, is_wanted);
+            u32 words[AT_ONCE];
+            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) words[i] = from + i < count ? word_at(l, l->count + first + from + i, in) : 0;
+            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
+                if (from + i >= count) break;
+                u32 word = words[i], place = (word >> 16) & 255;
                 Mask t = taken(word & 255, last, saved), f = taken((word >> 8) & 255, last, saved);
-                last = choose(flipped(brought(l, i), flip_of(l->list[from + i].mask)), t, f);
+                last = choose(flipped(got.m[i], flip_of(got.said[i])), t, f);
                 if (place != 255) saved[place] = last;
             }
         }
@@ -281,19 +293,17 @@ INLINE Mask run_choices(const Leaves *l, Inputs in, u32 lane, bool is_wanted) {
 
 // Pairs of leaves, true and false; the word behind them says whether an odd number is to be true.
 INLINE Mask run_parity(const Leaves *l, Inputs in, u32 lane) {
-    Mask even = all_of(~0u), odd = all_of(0), t = odd;
+    Mask even = all_of(~0u), odd = all_of(0);
+    static_assert(AT_ONCE % 2 == 0, "a pair is brought at once");
     for (u32 first = 0; first < l->count; first += 32) {
-        u32 count = write_down(l, first, 0, in, lane);
-        for (u32 from = 0, next; from < count; from = next) {
-            next = bring(l, from, count, lane, true);
-            for (u32 i = 0; from + i < next; ++i) {
-                Mask m = flipped(brought(l, i), flip_of(l->list[from + i].mask));
-                if ((from + i) % 2 == 0) {
-                    t = m;
-                    continue;
-                }
-                Mask now_even = either(both(even, m), both(odd, t));
-                odd = either(both(odd, m), both(even, t));
+        u32 count = write_down(l, first, 0, 0, in, lane);
+        for (u32 from = 0; from < count; from += AT_ONCE) {
+            Brought got = bring(l, from, lane, true);
+            UNROLL for (u32 i = 0; i + 1 < AT_ONCE; i += 2) {
+                if (from + i >= count) break;
+                Mask t = flipped(got.m[i], flip_of(got.said[i])), f = flipped(got.m[i + 1], flip_of(got.said[i + 1]));
+                Mask now_even = either(both(even, f), both(odd, t));
+                odd = either(both(odd, f), both(even, t));
                 even = now_even;
             }
         }
@@ -310,11 +320,12 @@ INLINE Mask run_threshold(const Leaves *l, Inputs in, u32 lane) {
     if ((least >> used) != 0) return all_of(0);
     for (u32 at = 0; at < used; ++at) digits[at] = all_of(0);
     for (u32 first = 0; first < l->count; first += 32) {
-        u32 count = write_down(l, first, 0, in, lane);
-        for (u32 from = 0, next; from < count; from = next) {
-            next = bring(l, from, count, lane, true);
-            for (u32 i = 0; from + i < next; ++i) {
-                Mask carry = flipped(brought(l, i), flip_of(l->list[from + i].mask));
+        u32 count = write_down(l, first, 0, 0, in, lane);
+        for (u32 from = 0; from < count; from += AT_ONCE) {
+            Brought got = bring(l, from, lane, true);
+            UNROLL for (u32 i = 0; i < AT_ONCE; ++i) {
+                if (from + i >= count) break;
+                Mask carry = flipped(got.m[i], flip_of(got.said[i]));
                 for (u32 digit = 0; digit < used; ++digit) {
                     Mask more = both(digits[digit], carry);
                     digits[digit] = odd_one(digits[digit], carry);

@@ -165,9 +165,10 @@ fn write_found<'v>(
 ) -> Result<()> {
     let write = |range: Range<usize>, writer: &mut Writer<'_>| {
         let mut locations = vec![];
-        for at in range {
-            found.of_event(at, &mut locations);
-            if !locations.is_empty() {
+        for at in range.clone().filter(|at| found.matches_of(*at) > 0) {
+            writer.reserve((at..range.end).map(|at| found.matches_of(at)));
+            if !writer.add_ids(first + at, |ids| found.add_int_ids(at, ids))? {
+                found.of_event(at, &mut locations);
                 writer.add(first + at, &locations)?;
             }
         }

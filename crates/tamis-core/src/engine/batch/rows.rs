@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field};
 
 use crate::engine::contract::{Location, Scored, Version};
 use crate::error::{Error, Result};
+use crate::subscription::IdKind;
 
 /// From this many matches on, a chunk ends with the event at hand.
 const FULL: usize = 1 << 20;
@@ -57,12 +58,50 @@ fn item_of(ids: DataType) -> Arc<Field> {
     Arc::new(Field::new("item", ids, false))
 }
 
+/// What is kept of matches until they are written: ids, if they are integers, or else where subscriptions are.
+#[derive(Debug)]
+enum Matched {
+    Ids(Vec<i64>),
+    Locations(Vec<Location>),
+}
+
+impl Matched {
+    fn new(version: &dyn Version) -> Self {
+        match version.id_kind() {
+            Some(IdKind::Int) => Self::Ids(vec![]),
+            _ => Self::Locations(vec![]),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Ids(ids) => ids.len(),
+            Self::Locations(locations) => locations.len(),
+        }
+    }
+
+    fn append(&mut self, later: Self) {
+        match (self, later) {
+            (Self::Ids(ids), Self::Ids(mut later)) => ids.append(&mut later),
+            (Self::Locations(locations), Self::Locations(mut later)) => locations.append(&mut later),
+            _ => unreachable!("all are of one version"),
+        }
+    }
+
+    fn columns(self, version: &dyn Version) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Ids(ids) => Ok(vec![Arc::new(Int64Array::from(ids))]),
+            Self::Locations(locations) => version.id_columns(&locations),
+        }
+    }
+}
+
 /// Matches that were found and not written yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Found {
     /// The event of each match, or of each list.
     events: Vec<i64>,
-    locations: Vec<Location>,
+    matched: Matched,
     /// Where each list ends.
     ends: Vec<i32>,
 }
@@ -89,7 +128,7 @@ pub(super) struct Writer<'v> {
 impl<'v> Writer<'v> {
     /// For events from `first` on.
     pub fn new(version: &'v dyn Version, output: Output, first: usize) -> Self {
-        let written = Written { rows: vec![], rest: Found::default() };
+        let written = Written { rows: vec![], rest: Found::new(version) };
         Self { version, output, written, next: first, matches: 0 }
     }
 
@@ -99,20 +138,63 @@ impl<'v> Writer<'v> {
 
     /// Adds all matches of an event. Events come in order; those without matches may be left out.
     pub fn add(&mut self, event: usize, locations: &[Location]) -> Result<()> {
-        self.matches += locations.len();
         self.reach(event);
+        match &mut self.written.rest.matched {
+            Matched::Ids(ids) => self.version.add_int_ids(locations, ids),
+            Matched::Locations(all) => all.extend_from_slice(locations),
+        }
+        self.end_event(event, locations.len())
+    }
+
+    /// The same for matches of which only ids are known: `add` appends them, all of them integers, or declines and appends nothing.
+    /// Says whether it did.
+    pub fn add_ids(&mut self, event: usize, add: impl FnOnce(&mut Vec<i64>) -> bool) -> Result<bool> {
+        self.reach(event);
+        let Matched::Ids(ids) = &mut self.written.rest.matched else { return Ok(false) };
+        let before = ids.len();
+        if !add(ids) {
+            return Ok(false);
+        }
+        let more = ids.len() - before;
+        self.end_event(event, more)?;
+        Ok(true)
+    }
+
+    /// Notes that the last matches are those of an event.
+    fn end_event(&mut self, event: usize, matches: usize) -> Result<()> {
+        self.matches += matches;
         let found = &mut self.written.rest;
         let number = (self.output.first + event) as i64;
-        found.locations.extend_from_slice(locations);
         match self.output.layout {
-            Layout::Pairs => found.events.extend(std::iter::repeat_n(number, locations.len())),
+            Layout::Pairs => found.events.extend(std::iter::repeat_n(number, matches)),
             Layout::Lists => found.end_list(number),
         }
         self.next = event + 1;
-        if found.locations.len() >= FULL {
+        if found.matched.len() >= FULL {
             self.write()?;
         }
         Ok(())
+    }
+
+    /// Makes room for the matches of the events that come next, as many as go into one chunk, if one begins.
+    pub fn reserve(&mut self, matches: impl Iterator<Item = usize>) {
+        let found = &mut self.written.rest;
+        if found.matched.len() > 0 {
+            return;
+        }
+        let mut all = 0;
+        for more in matches {
+            all += more;
+            if all >= FULL {
+                break;
+            }
+        }
+        if let Matched::Ids(ids) = &mut found.matched {
+            ids.reserve_exact(all);
+        }
+        if self.output.layout == Layout::Pairs {
+            found.events.reserve_exact(all);
+        }
     }
 
     /// The events before `event` have no matches but those that were added.
@@ -134,20 +216,20 @@ impl<'v> Writer<'v> {
         self.written.rest.append(later.written.rest);
         self.matches += later.matches;
         self.next = later.next;
-        if self.written.rest.locations.len() >= FULL {
+        if self.written.rest.matched.len() >= FULL {
             self.write()?;
         }
         Ok(())
     }
 
     fn write(&mut self) -> Result<()> {
-        let found = std::mem::take(&mut self.written.rest);
+        let found = std::mem::replace(&mut self.written.rest, Found::new(self.version));
         found.write(self.version, self.output.layout, &mut self.written.rows)
     }
 
     /// Writes what is left, unless it is to be put together with its neighbours.
     pub fn settle(&mut self) -> Result<()> {
-        if self.written.rest.locations.len() >= FEW { self.write() } else { Ok(()) }
+        if self.written.rest.matched.len() >= FEW { self.write() } else { Ok(()) }
     }
 
     pub fn finish(mut self) -> Result<Written> {
@@ -157,15 +239,19 @@ impl<'v> Writer<'v> {
 }
 
 impl Found {
+    fn new(version: &dyn Version) -> Self {
+        Self { events: vec![], matched: Matched::new(version), ends: vec![] }
+    }
+
     fn end_list(&mut self, event: i64) {
         self.events.push(event);
-        self.ends.push(self.locations.len() as i32);
+        self.ends.push(self.matched.len() as i32);
     }
 
     fn append(&mut self, mut later: Self) {
-        let before = self.locations.len() as i32;
+        let before = self.matched.len() as i32;
         self.events.append(&mut later.events);
-        self.locations.append(&mut later.locations);
+        self.matched.append(later.matched);
         self.ends.extend(later.ends.iter().map(|end| before + end));
     }
 
@@ -174,7 +260,7 @@ impl Found {
             return Ok(());
         }
         let events: ArrayRef = Arc::new(Int64Array::from(self.events));
-        let ids = version.id_columns(&self.locations)?;
+        let ids = self.matched.columns(version)?;
         if layout == Layout::Lists {
             let [values] = &ids[..] else {
                 let message = "the ids are too long for lists; ask for a row per match";
@@ -287,15 +373,15 @@ pub(super) fn join(
     runs: impl Iterator<Item = Written>,
 ) -> Result<Vec<MatchRows>> {
     let mut rows = vec![];
-    let mut few = Found::default();
+    let mut few = Found::new(version);
     for run in runs {
         if !run.rows.is_empty() {
-            std::mem::take(&mut few).write(version, layout, &mut rows)?;
+            std::mem::replace(&mut few, Found::new(version)).write(version, layout, &mut rows)?;
             rows.extend(run.rows);
         }
         few.append(run.rest);
-        if few.locations.len() >= FEW {
-            std::mem::take(&mut few).write(version, layout, &mut rows)?;
+        if few.matched.len() >= FEW {
+            std::mem::replace(&mut few, Found::new(version)).write(version, layout, &mut rows)?;
         }
     }
     few.write(version, layout, &mut rows)?;

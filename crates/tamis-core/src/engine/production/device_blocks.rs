@@ -18,6 +18,7 @@ use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
 use crate::event::{Event, EventSource};
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
+use crate::subscription::IdKind;
 
 /// Fewer events than this are matched here: starting the device would take longer.
 const LEAST: usize = 256;
@@ -284,6 +285,21 @@ impl FoundMatches for ListedMatches<'_> {
     fn matches(&self) -> usize {
         self.parts.iter().map(|part| part.listed.len()).sum::<usize>()
             + self.buffered.iter().map(Vec::len).sum::<usize>()
+    }
+
+    fn matches_of(&self, at: usize) -> usize {
+        self.parts.iter().map(|part| part.listed.of(at).len()).sum::<usize>() + self.buffered[at].len()
+    }
+
+    fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>) -> bool {
+        if !self.is_sorted || self.view.id_kind() != Some(IdKind::Int) {
+            return false;
+        }
+        for part in &self.parts {
+            let own = &self.view.parts[part.part as usize].segment.subscription_table.int_ids;
+            ids.extend(part.listed.of(at).iter().map(|number| own[part.rows.row(*number) as usize]));
+        }
+        true
     }
 
     fn of_event(&self, at: usize, locations: &mut Vec<Location>) {
