@@ -173,7 +173,10 @@ impl Flow {
         let Room { mut selected, mut values, mut fired } = std::mem::take(&mut self.room);
         stream.selections.matches(record, time, &mut selected)?;
         stream.windows.feed(stream.progress.evaluated, time, record, &selected, &mut values);
-        stream.rules.matches(record, time, &values, &mut fired)?;
+        fired.clear();
+        if stream.guards.may_let_pass(&values) {
+            stream.rules.matches(record, time, &values, &mut fired)?;
+        }
         let mut outputs: Vec<(u32, Output)> = vec![];
         for &number in &fired {
             let query = &queries[&number];
