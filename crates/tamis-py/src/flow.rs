@@ -114,7 +114,8 @@ impl PyFlow {
                 match read {
                     Ok(events) => {
                         // One by one: each is evaluated while it lies in the cache.
-                        let records = events.iter().zip(&terms).flat_map(|(events, terms)| events.records(terms));
+                        let records =
+                            events.iter().zip(&terms).flat_map(|(events, terms)| events.records(terms));
                         self.0.lock().push_many(stream, records, arrival)
                     }
                     Err(error) => (vec![], Err(error.into())),

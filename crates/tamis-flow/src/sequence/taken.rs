@@ -224,3 +224,53 @@ impl Records {
         self.bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Rows come and go, few and many, from both ends and in between, across the greatest position.
+    #[test]
+    fn rows_are_found_by_their_position_for_as_long_as_somebody_holds_them() {
+        let mut rows = TakenRows { first: Position::MAX - 100, ..TakenRows::default() };
+        let (mut expected, mut records) = (BTreeMap::<u64, Position>::new(), Records::default());
+        let mut state = 7u64;
+        let mut draw = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        for number in 0..2_000u64 {
+            let row = TakenRow { number, time: 0, record: Arc::default(), holders: None };
+            records.acquire(&row);
+            expected.insert(number, rows.push(Some(row)));
+            let most = [3, 40, 1][number as usize / 100 % 3];
+            if draw(3) == 0 {
+                while expected.len() > most {
+                    let gone = *expected.keys().nth(draw(expected.len() as u64) as usize / 2).unwrap();
+                    expected.remove(&gone);
+                }
+                if draw(20) == 0 {
+                    expected.clear();
+                }
+                let heads: Vec<Run> = expected.values().map(|position| Run::starting(*position)).collect();
+                rows.keep_only(heads.iter(), &mut records);
+                assert_eq!(rows.iter().flatten().count(), expected.len());
+                assert_eq!(records.bytes(), expected.len() * record_bytes(&Record::default()));
+                assert_eq!(rows.start(), expected.values().next().copied().unwrap_or(rows.start()));
+            }
+            for (number, position) in &expected {
+                assert_eq!(rows.get(*position).map(|row| row.number), Some(*number));
+            }
+            assert!(rows.get(rows.start().wrapping_sub(1)).is_none());
+        }
+    }
+
+    #[test]
+    fn a_run_grows_across_the_greatest_position() {
+        let mut runs = 0;
+        let run = Run::starting(Position::MAX).taking(0, 0, &mut runs).taking(0, 1, &mut runs);
+        assert_eq!((run.positions().collect::<Vec<_>>(), runs), (vec![Position::MAX, 0, 1], 0));
+    }
+}
