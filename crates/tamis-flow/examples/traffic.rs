@@ -1,18 +1,20 @@
 //! The traffic of `bench/flow/run.py` without Python, for a profiler:
 //! `perf record cargo run --profile quick -p tamis-flow --example traffic -- counts 10000 400000`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tamis_core::event::{Record, Value};
+use tamis_core::event::{Names, Record, Value};
 use tamis_flow::{Flow, StreamOptions, TimeUnit};
 
 const USERS: u64 = 10_000;
 const WARM: i64 = 60_000;
+const BATCH: usize = 10_000;
 
 /// The generator of `bench/flow/traffic.py`.
 struct Traffic {
     state: u64,
     rules: u64,
+    names: Names,
 }
 
 impl Traffic {
@@ -27,7 +29,10 @@ impl Traffic {
         let kind = (user * 7919 + self.draw(3)) % self.rules;
         let values =
             [("kind", Value::Int(kind as i64)), ("ts", Value::Int(time)), ("user", Value::Int(user as i64))];
-        Record::new(values, []).expect("three names")
+        let mut record = Record::new(values, []).expect("three names");
+        // As those of an Arrow batch.
+        record.share_names(&self.names);
+        record
     }
 }
 
@@ -39,11 +44,14 @@ fn rule(case: &str, kind: u64) -> String {
                 "SEQUENCE (a: kind = {kind}){{6}} THEN (b: kind = {kind} AND b.ts > a.ts) WITHIN 60s BY user"
             )
         }
+        "strict" => format!(
+            "SEQUENCE STRICT (a: kind = {kind}){{6}} THEN (b: kind = {kind} AND b.ts > a.ts) WITHIN 60s BY user, kind"
+        ),
         "joins" => format!(
             "SELECT x.ts FROM hits RANGE 60 SECONDS AS x JOIN hits ROWS 1 AS y ON x.user = y.user \
              WHERE x.kind = {kind} AND y.ts - x.ts BETWEEN 1 AND 40"
         ),
-        other => panic!("counts, sequences or joins, not {other}"),
+        other => panic!("counts, sequences, strict or joins, not {other}"),
     }
 }
 
@@ -58,21 +66,21 @@ fn main() {
     for kind in 0..rules {
         flow.add(&kind.to_string(), &rule(case, kind), None, false).expect("a rule");
     }
-    let mut traffic = Traffic { state: 42, rules };
-    let mut told = 0;
-    let mut started = Instant::now();
-    for time in 0..WARM + events {
-        if time == WARM {
-            started = Instant::now();
-            told = 0;
+    let mut traffic = Traffic { state: 42, rules, names: ["kind", "ts", "user"].map(Into::into).into() };
+    let (mut told, mut taken) = (0, Duration::ZERO);
+    for first in (0..WARM + events).step_by(BATCH) {
+        let batch: Vec<Record> = (first..first + BATCH as i64).map(|time| traffic.event(time)).collect();
+        let started = Instant::now();
+        let (outputs, outcome) = flow.push_many("hits", batch, None);
+        outcome.expect("events");
+        if first >= WARM {
+            taken += started.elapsed();
+            told += outputs.len();
         }
-        let (outputs, outcome) = flow.push("hits", traffic.event(time), None);
-        outcome.expect("an event");
-        told += outputs.len();
     }
     println!(
         "{:.2} µs per event, {told} told, {} bytes",
-        started.elapsed().as_secs_f64() * 1e6 / events as f64,
+        taken.as_secs_f64() * 1e6 / events as f64,
         flow.bytes()
     );
 }

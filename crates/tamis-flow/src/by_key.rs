@@ -64,10 +64,6 @@ impl<T> ByKey<T> {
         &self.slots[number].key
     }
 
-    pub fn get(&self, number: u32) -> Option<&T> {
-        self.slots.get(number).map(|kept| &kept.thing)
-    }
-
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         self.slots.get_mut(number).map(|kept| &mut kept.thing)
     }

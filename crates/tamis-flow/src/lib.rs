@@ -12,6 +12,7 @@
 mod by_key;
 mod codec;
 mod flow;
+mod guard;
 mod join;
 mod journal;
 mod keep;

@@ -105,16 +105,20 @@ impl PyFlow {
                 self.locked(py, |flow| flow.push_many(stream, records, arrival))
             }
             Given::Tables { batches, .. } => py.detach(|| {
+                let terms: Vec<Terms> = batches.iter().map(terms_of).collect();
+                let read = batches.iter().zip(&terms);
                 // A table that cannot be read is refused as a whole.
-                let read = batches.iter().map(|batch| with_events(batch, |_, _| ()));
-                if let Err(error) = read.collect::<Result<Vec<()>, _>>() {
-                    return (vec![], Err(error));
+                let read: Result<Vec<_>, _> =
+                    read.map(|(batch, terms)| ArrowEvents::new(batch, terms, None)).collect();
+                match read {
+                    Ok(events) => {
+                        // One by one: each is evaluated while it lies in the cache.
+                        let records =
+                            events.iter().zip(&terms).flat_map(|(events, terms)| events.records(terms));
+                        self.0.lock().push_many(stream, records, arrival)
+                    }
+                    Err(error) => (vec![], Err(error.into())),
                 }
-                let chunks = batches.iter().flat_map(chunks);
-                let records = chunks.flat_map(|chunk| {
-                    with_events(&chunk, |events, terms| events.records(terms)).unwrap_or_default()
-                });
-                self.0.lock().push_many(stream, records, arrival)
             }),
         };
         Ok((to_python(py, told)?, fault(py, outcome)))
@@ -211,23 +215,11 @@ fn output_to_python(py: Python<'_>, output: Output) -> PyResult<Bound<'_, PyTupl
     (&*output.query, kind, time, row, events).into_pyobject(py)
 }
 
-/// So many rows become records at a time: they are evaluated while they lie in the cache.
-const ROWS_AT_ONCE: usize = 256;
-
-fn chunks(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + '_ {
-    let rows = batch.num_rows();
-    let starts = (0..rows).step_by(ROWS_AT_ONCE);
-    starts.map(move |start| batch.slice(start, ROWS_AT_ONCE.min(rows - start)))
-}
-
-/// The rows of a batch with all their columns.
-fn with_events<T>(
-    batch: &RecordBatch,
-    then: impl FnOnce(&ArrowEvents<'_>, &Terms) -> T,
-) -> Result<T, tamis_core::Error> {
+/// All columns of a batch.
+fn terms_of(batch: &RecordBatch) -> Terms {
     let mut terms = Terms::default();
     intern_fields(batch.schema().fields(), "", &mut terms);
-    Ok(then(&ArrowEvents::new(batch, &terms, None)?, &terms))
+    terms
 }
 
 fn intern_fields(fields: &Fields, inside: &str, terms: &mut Terms) {

@@ -104,6 +104,12 @@ impl Record {
         are_same
     }
 
+    /// As [`share_names`](Self::share_names), with names that are known to be the same.
+    pub fn share_same_names(&mut self, names: &Names) {
+        debug_assert!(self.names == *names, "they are the same");
+        self.names = names.clone();
+    }
+
     pub fn names(&self) -> &Names {
         &self.names
     }

@@ -73,22 +73,24 @@ impl Flow {
             self.note(|journal, flow| journal.refused(&flow.streams[number].progress.name, moved));
             return Err(error);
         }
-        if is_late {
-            self.streams[number].progress.keep_late(record.clone());
-        } else {
-            let arrival = self.arrivals;
-            self.arrivals += 1;
-            let bytes = record_bytes(&record);
-            self.waiting_bytes += bytes;
-            self.waiting.push(Reverse(Waiting {
-                time,
-                arrival,
-                stream: number,
-                record: record.clone(),
-                bytes,
-            }));
-        }
         self.note(|journal, flow| journal.push(&flow.streams[number].progress, &record, time));
+        if is_late {
+            self.streams[number].progress.keep_late(record);
+            return self.evaluate_waiting(told);
+        }
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        if let Some(clock) = self.clock().filter(|clock| time <= *clock)
+            && self.waiting.is_empty()
+        {
+            // Its turn has come.
+            self.expire(time, told)?;
+            self.evaluate(number, time, &record, told)?;
+            return self.expire(clock, told);
+        }
+        let bytes = record_bytes(&record);
+        self.waiting_bytes += bytes;
+        self.waiting.push(Reverse(Waiting { time, arrival, stream: number, record, bytes }));
         self.evaluate_waiting(told)
     }
 
@@ -144,8 +146,10 @@ impl Flow {
                 );
             }
         }
-        ended.sort_by_key(|(order, _)| *order);
-        told.extend(ended.into_iter().map(|(_, output)| output));
+        if !ended.is_empty() {
+            ended.sort_by_key(|(order, _)| *order);
+            told.extend(ended.into_iter().map(|(_, output)| output));
+        }
         told.extend(joins.expire(now)?.into_iter().map(|found| join_output(&queries[&found.query], found)));
         Ok(())
     }
@@ -169,7 +173,10 @@ impl Flow {
         let Room { mut selected, mut values, mut fired } = std::mem::take(&mut self.room);
         stream.selections.matches(record, time, &mut selected)?;
         stream.windows.feed(stream.progress.evaluated, time, record, &selected, &mut values);
-        stream.rules.matches(record, time, &values, &mut fired)?;
+        fired.clear();
+        if stream.guards.may_let_pass(&values) {
+            stream.rules.matches(record, time, &values, &mut fired)?;
+        }
         let mut outputs: Vec<(u32, Output)> = vec![];
         for &number in &fired {
             let query = &queries[&number];

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::guard::GuardId;
 use crate::join::JoinPlan;
 use crate::journal::Journal;
 use crate::selection::SelectionId;
@@ -88,6 +89,7 @@ pub(crate) enum Plan {
 
 pub(crate) struct Rule {
     pub aggregates: Vec<AggregateId>,
+    pub guard: GuardId,
 }
 
 /// Which moments the parts of a query began at: now, or those of a query that was stored.

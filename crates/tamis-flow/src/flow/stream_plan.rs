@@ -11,6 +11,7 @@ use tamis_core::{Error, Result};
 
 use super::queries::starts_empty;
 use super::{Rule, Start};
+use crate::guard::Guards;
 use crate::rule::{attributes, note_attributes, over_aggregates};
 use crate::selection::{Matcher, Selections};
 use crate::sequence::{SequenceId, SequencePlan};
@@ -25,6 +26,7 @@ pub(crate) struct StreamPlan {
     pub sequences: SequencePlan,
     pub sequence_users: FxHashMap<SequenceId, BTreeSet<u32>>,
     pub rules: Matcher,
+    pub guards: Guards,
     /// How many queries read it.
     pub readers: usize,
 }
@@ -38,6 +40,7 @@ impl StreamPlan {
             sequences: SequencePlan::default(),
             sequence_users: FxHashMap::default(),
             rules: Matcher::default(),
+            guards: Guards::default(),
             readers: 0,
         })
     }
@@ -107,7 +110,7 @@ impl StreamPlan {
             window.filter.iter().try_for_each(|filter| self.check(filter))?;
             self.check_terms(window.argument.iter().chain(&window.partition))?;
         }
-        let mut rule = Rule { aggregates: vec![] };
+        let mut rule = Rule { aggregates: vec![], guard: None };
         for (at, window) in windows.iter().enumerate() {
             let (epoch, backfill) = match start {
                 Start::Empty => (self.progress.evaluated, false),
@@ -129,12 +132,16 @@ impl StreamPlan {
             rule.aggregates.push(id);
         }
         let aggregates: Vec<_> = rule.aggregates.iter().map(|id| (*id, self.windows.counts(*id))).collect();
-        let added = over_aggregates(&expression, &aggregates)
-            .map_err(Error::from)
-            .and_then(|expression| self.rules.add(number, expression));
-        if let Err(error) = added {
-            self.release_aggregates(&rule)?;
-            return Err(error);
+        let added = over_aggregates(&expression, &aggregates).map_err(Error::from).and_then(|expression| {
+            self.rules.add(number, expression.clone())?;
+            Ok(self.guards.add(&expression))
+        });
+        match added {
+            Ok(guard) => rule.guard = guard,
+            Err(error) => {
+                self.release_aggregates(&rule)?;
+                return Err(error);
+            }
         }
         Ok(rule)
     }
@@ -163,6 +170,7 @@ impl StreamPlan {
 
     pub(super) fn remove_rule(&mut self, number: u32, rule: &Rule) -> Result<()> {
         self.rules.remove(number)?;
+        self.guards.remove(rule.guard);
         self.release_aggregates(rule)
     }
 

@@ -1,14 +1,14 @@
 //! What sequences hold: the partial matches of each tree and key, when somebody has to look at them, and their bytes.
 
-use std::cmp::Reverse;
-
-use super::machine::Machine;
+use super::machine::{IN_PLACE, Machine};
 use super::plan::{SequencePlan, TreeId};
-use crate::key::{Key, key_bytes};
+use crate::key::{Key, key_bytes, record_bytes};
 
 pub(super) struct Held {
     pub machine: Machine,
     pub tree: TreeId,
+    /// The number of its key.
+    pub key: u32,
     /// Its place among those of the tree.
     place: u32,
     /// Keys are numbered as they come.
@@ -22,22 +22,23 @@ impl Held {
     /// With the records, which other keys may hold too.
     pub fn whole_bytes(&self) -> usize {
         let records = self.machine.rows.iter().flatten();
-        self.bytes + records.map(|row| row.bytes).sum::<usize>()
+        self.bytes + records.map(|row| record_bytes(&row.record)).sum::<usize>()
     }
 }
 
 impl SequencePlan {
-    pub(super) fn hold(&mut self, tree: TreeId, key: Key, machine: Machine) {
+    /// Holds the partial matches of a tree at a key where it had none; says the number of the key.
+    pub(super) fn hold(&mut self, tree: TreeId, key: &Key, machine: Machine) -> u32 {
         let grown = &mut self.trees[tree];
-        if grown.tree.strict {
-            self.keyed[grown.by].begun.entry(key.clone()).or_default().push((tree, grown.by));
-        }
+        let strict = grown.tree.strict;
+        self.keyed[grown.by].strict_machines += usize::from(strict);
         let (place, since) = (grown.machines.len() as u32, self.next_number);
         self.next_number += 1;
-        let held = Held { machine, tree, place, number: since, queued: None, bytes: 0 };
-        let number = self.machines.insert(tree, key, held);
+        let held = |key| Held { machine, tree, key, place, number: since, queued: None, bytes: 0 };
+        let (number, key) = self.machines.insert(grown.by, key, strict, held);
         grown.machines.push(number);
         self.settle(number);
+        key
     }
 
     /// Drops what is empty, counts the bytes, and sees to it that somebody looks at the key in time.
@@ -50,13 +51,13 @@ impl SequencePlan {
             return;
         }
         self.bytes -= held.bytes;
-        held.bytes = held.machine.bytes() + size_of::<Held>() + size_of::<Key>() + key + 48;
+        held.bytes = held.machine.bytes() + size_of::<Held>() - IN_PLACE + size_of::<Key>() + key + 48;
         self.bytes += held.bytes;
         if let Some(look) = held.machine.next_look(tree)
             && held.queued.is_none_or(|queued| look < queued)
         {
             held.queued = Some(look);
-            self.looks.push(Reverse((look, held.number, number)));
+            self.looks.push((look, held.number, number));
             self.drop_stale_looks();
         }
     }
@@ -66,14 +67,14 @@ impl SequencePlan {
         if self.looks.len() <= 2 * self.machines.len() + 64 {
             return;
         }
-        self.looks.retain(|Reverse((time, since, number))| {
+        self.looks.retain(|(time, since, number)| {
             let held = self.machines.get(*number);
             held.is_some_and(|held| held.number == *since && held.queued == Some(*time))
         });
     }
 
     pub(super) fn drop_machine(&mut self, number: u32) {
-        let Some((key, held)) = self.machines.remove(number) else { return };
+        let Some(held) = self.machines.remove(number) else { return };
         held.machine.rows.iter().flatten().for_each(|row| self.records.release(row));
         self.bytes -= held.bytes;
         let grown = &mut self.trees[held.tree];
@@ -81,15 +82,7 @@ impl SequencePlan {
         if let Some(moved) = grown.machines.get(held.place as usize) {
             self.machines[*moved].place = held.place;
         }
-        let begun = &mut self.keyed[grown.by].begun;
-        if grown.tree.strict
-            && let Some(ids) = begun.get_mut(&key)
-        {
-            ids.retain(|(other, _)| *other != held.tree);
-            if ids.is_empty() {
-                begun.remove(&key);
-            }
-        }
+        self.keyed[grown.by].strict_machines -= usize::from(grown.tree.strict);
     }
 
     /// Drops all that came to its end before this moment, after [`expire`](Self::expire).
@@ -110,7 +103,7 @@ impl SequencePlan {
         if self.bytes() <= most {
             return;
         }
-        let starts = self.machines.iter().map(|(number, _, held)| {
+        let starts = self.machines.iter().map(|(number, held)| {
             (held.machine.partials[0].start_row, &*self.trees[held.tree].identity, number)
         });
         let mut held: Vec<(u64, &str, u32)> = starts.collect();

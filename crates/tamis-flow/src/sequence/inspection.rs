@@ -101,7 +101,7 @@ impl SequencePlan {
         let tree = self.sequences[id].tree;
         let grown = &self.trees[tree];
         let key = key_of(&self.keyed[grown.by].terms, record);
-        let Some(number) = self.machines.find(tree, &key) else { return 0 };
+        let Some(number) = self.find(tree, &key) else { return 0 };
         let partials = self.living(&grown.tree, &self.machines[number].machine);
         partials.filter(|partial| grown.tree.leads_to(partial.node, id)).count()
     }

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::machine::{Machine, Partial, Passed};
 use super::plan::{SequenceId, SequencePlan, TreeId};
-use super::taken::{Holders, Run, TakenRow};
+use super::taken::{Holders, Position, Run, TakenRow};
 use super::tree::Tree;
 use crate::codec::{Damage, Reader, Writer};
 use crate::key::Key;
@@ -19,7 +19,7 @@ impl SequencePlan {
     pub fn write(&self, sequences: &[SequenceId], to: &mut Writer) {
         to.unsigned(self.shed_keys);
         let mut rows: BTreeMap<u64, &TakenRow> = BTreeMap::new();
-        for (_, _, held) in self.machines.iter() {
+        for (_, held) in self.machines.iter() {
             rows.extend(held.machine.rows.iter().flatten().map(|row| (row.number, row)));
         }
         to.unsigned(rows.len() as u64);
@@ -58,8 +58,8 @@ impl SequencePlan {
         for _ in 0..from.length()? {
             let (number, time, mut record) = (from.unsigned()?, from.signed()?, from.record()?);
             names.share(&mut record);
-            let row = TakenRow::new(number, time, Arc::new(record), Some(Holders::default()));
-            rows.insert(number, row);
+            let holders = Some(Holders::default());
+            rows.insert(number, TakenRow { number, time, record: Arc::new(record), holders });
         }
         for tree in self.trees_of(sequences) {
             for _ in 0..from.length()? {
@@ -69,10 +69,10 @@ impl SequencePlan {
                     self.records.acquire(row);
                 }
                 machine.settle(&mut self.records);
-                if machine.is_empty() || self.machines.find(tree, &key).is_some() {
+                if machine.is_empty() || self.find(tree, &key).is_some() {
                     return Err(Damage);
                 }
-                self.hold(tree, key, machine);
+                self.hold(tree, &key, machine);
             }
         }
         Ok(())
@@ -102,8 +102,8 @@ fn write_machine(machine: &Machine, tree: &Tree, places: &FxHashMap<SequenceId, 
     to.unsigned(runs.len() as u64);
     for run in runs {
         to.unsigned(run.step.into());
-        to.unsigned(run.first - start);
-        to.unsigned(run.last - run.first);
+        to.unsigned(run.first.wrapping_sub(start).into());
+        to.unsigned(run.last.wrapping_sub(run.first).into());
         to.unsigned(run.before.as_ref().map_or(0, |before| run_numbers[&Arc::as_ptr(before)] + 1));
     }
     to.unsigned(machine.partials.len() as u64);
@@ -147,6 +147,7 @@ fn read_machine(
         let (step, first, more, before) =
             (from.unsigned()?, from.unsigned()?, from.unsigned()?, from.unsigned()?);
         let last = first.checked_add(more).filter(|last| *last < machine.rows.len() as u64).ok_or(Damage)?;
+        let (first, last) = (first as Position, last as Position);
         if (first..=last).any(|position| machine.rows.get(position).is_none()) {
             return Err(Damage);
         }

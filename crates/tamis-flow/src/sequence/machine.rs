@@ -17,7 +17,7 @@ use tamis_core::event::Record;
 
 use super::condition::Condition;
 use super::plan::SequenceId;
-use super::taken::{Holders, Records, Run, TakenRow, TakenRows};
+use super::taken::{Holders, Position, ROWS_IN_PLACE, Records, Run, TakenRow, TakenRows};
 use super::tree::{NodeId, Possible, Summary, Tree};
 use crate::selection::SelectionId;
 
@@ -71,9 +71,16 @@ pub(crate) struct Found {
     pub rows: Vec<(usize, TakenRow)>,
 }
 
+/// Most keys have few of them, which lie in place.
+pub(crate) type Partials = SmallVec<[Partial; PARTIALS_IN_PLACE]>;
+const PARTIALS_IN_PLACE: usize = 3;
+/// The bytes that partial matches and rows have in place.
+pub(super) const IN_PLACE: usize =
+    PARTIALS_IN_PLACE * size_of::<Partial>() + ROWS_IN_PLACE * size_of::<Option<TakenRow>>();
+
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
-    pub partials: Vec<Partial>,
+    pub partials: Partials,
     pub rows: TakenRows,
     pub passed: FxHashMap<SequenceId, Passed>,
     /// How many runs there are beside those in the partial matches.
@@ -93,7 +100,7 @@ impl Partial {
     }
 
     /// The same, with a row taken for the step of a node. `runs` counts those beside partial matches.
-    fn taking(&self, tree: &Tree, id: NodeId, position: u64, runs: &mut usize) -> Self {
+    fn taking(&self, tree: &Tree, id: NodeId, position: Position, runs: &mut usize) -> Self {
         let node = tree.summary(id);
         let mut next = Self {
             node: id,
@@ -114,16 +121,40 @@ impl Partial {
     }
 
     /// What decides its future.
-    fn future(&self, node: &Summary) -> (u64, NodeId, u32, bool, SmallVec<[Option<u64>; 2]>) {
+    fn future(&self, node: &Summary) -> (u64, NodeId, u32, bool, SmallVec<[Option<Position>; 2]>) {
         let rows = node.referenced.iter().map(|step| self.taken.last_of(*step));
         (self.start_row, self.node, self.decisive_count(node), self.blocked, rows.collect())
     }
 
-    /// Whether both, of which none is complete, have the same future.
-    fn is_like(&self, other: &Self, node: &Summary) -> bool {
-        (self.node, self.blocked) == (other.node, other.blocked)
-            && self.decisive_count(node) == other.decisive_count(node)
-            && node.referenced.iter().all(|step| self.taken.last_of(*step) == other.taken.last_of(*step))
+    /// Whether its step has to take more rows, of which it may leave out any.
+    fn must_take_more(&self, node: &Summary, strict: bool) -> bool {
+        !strict && self.count < node.least
+    }
+
+    /// What decides which rows its step takes: where it is, and the rows of earlier steps that somebody looks at.
+    fn prospect(&self, node: &Summary) -> (u64, NodeId, SmallVec<[Option<Position>; 2]>) {
+        let rows = node.earlier_referenced().map(|step| self.taken.last_of(step));
+        (self.start_row, self.node, rows.collect())
+    }
+
+    /// Whether one below it, of the same start, need not be kept: whatever that becomes, this becomes something preferred
+    /// that ends with the same row. None of both is complete.
+    ///
+    /// That is so if they have the same future. It is also so if the one below has to take more rows for its step, and
+    /// this has taken as many and may take more: of the rows that the other one takes it takes the last ones, as many as
+    /// it lacks but at least one, and skips those before. Then both have taken the same row last, which is all that
+    /// later steps can look at.
+    fn makes_needless(&self, below: &Self, node: &Summary, strict: bool) -> bool {
+        if self.node != below.node {
+            return false;
+        }
+        let is_same = |step| self.taken.last_of(step) == below.taken.last_of(step);
+        if below.must_take_more(node, strict) && self.count >= below.count && self.can_take_more(node) {
+            return node.earlier_referenced().all(is_same);
+        }
+        self.blocked == below.blocked
+            && self.decisive_count(node) == below.decisive_count(node)
+            && node.referenced.iter().copied().all(is_same)
     }
 
     pub fn deadline(&self, tree: &Tree) -> i64 {
@@ -134,14 +165,15 @@ impl Partial {
 /// The row that comes, which gets a position once somebody takes it.
 struct Coming<'m, 'r> {
     row: &'m Row<'r>,
-    position: Option<u64>,
+    position: Option<Position>,
 }
 
 impl Coming<'_, '_> {
-    fn position(&mut self, rows: &mut TakenRows, records: &mut Records) -> u64 {
+    fn position(&mut self, rows: &mut TakenRows, records: &mut Records) -> Position {
         *self.position.get_or_insert_with(|| {
             let Row { number, time, record, holders, .. } = self.row;
-            let row = TakenRow::new(*number, *time, Arc::clone(record), holders.clone());
+            let (record, holders) = (Arc::clone(record), holders.clone());
+            let row = TakenRow { number: *number, time: *time, record, holders };
             records.acquire(&row);
             rows.push(Some(row))
         })
@@ -194,7 +226,7 @@ impl Machine {
         lost_one |= self.prune(tree, next);
         // There are many keys: no room for more than there are, unless it was there.
         before.reserve_exact(next.len());
-        before.append(next);
+        before.extend(next.drain(..));
         self.partials = before;
         lost_one |= self.tell(tree, found);
         if lost_one {
@@ -221,7 +253,14 @@ impl Machine {
             && self.takes(tree, partial.node, row, &partial)
         {
             let position = coming.position(&mut self.rows, records);
-            into.push(partial.taking(tree, partial.node, position, &mut self.runs));
+            let taking = partial.taking(tree, partial.node, position, &mut self.runs);
+            let is_enough = partial.must_take_more(node, tree.strict)
+                && !taking.is_complete
+                && taking.makes_needless(&partial, node, tree.strict);
+            into.push(taking);
+            if is_enough {
+                return true;
+            }
         }
         if partial.count >= node.least && !partial.blocked {
             let first = possible.partition_point(|(parent, _)| *parent < Some(partial.node));
@@ -295,6 +334,8 @@ impl Machine {
     fn prune(&self, tree: &Tree, partials: &mut Vec<Partial>) -> bool {
         let count = partials.len();
         let mut futures = FxHashSet::default();
+        // The greatest count above of those that may take more.
+        let mut prospects = FxHashMap::default();
         // Of the last complete match of a sequence above: its start and its end.
         let mut above: FxHashMap<SequenceId, (u64, u64)> = FxHashMap::default();
         let mut kept = 0;
@@ -319,9 +360,17 @@ impl Machine {
                     let is_known = if count <= FEW {
                         // Those of one start lie together.
                         let same = partials[..kept].iter().rev().take_while(|other| other.start_row == start);
-                        same.into_iter().any(|other| !other.is_complete && other.is_like(partial, node))
+                        same.into_iter().any(|other| {
+                            !other.is_complete && other.makes_needless(partial, node, tree.strict)
+                        })
                     } else {
-                        !futures.insert(partial.future(node))
+                        let most: &mut Option<u32> = prospects.entry(partial.prospect(node)).or_default();
+                        let is_known =
+                            partial.must_take_more(node, tree.strict) && *most >= Some(partial.count);
+                        if partial.can_take_more(node) {
+                            *most = (*most).max(Some(partial.count));
+                        }
+                        is_known || !futures.insert(partial.future(node))
                     };
                     if is_known {
                         continue;
@@ -341,7 +390,7 @@ impl Machine {
         if !self.has_complete() {
             return false;
         }
-        let mut kept: Vec<Partial> = Vec::with_capacity(self.partials.len());
+        let mut kept = Partials::with_capacity(self.partials.len());
         let mut has_told = false;
         for partial in std::mem::take(&mut self.partials) {
             let end = tree.nodes[partial.node].end.filter(|_| partial.is_complete);
@@ -397,7 +446,7 @@ impl Machine {
     fn rows_of(&self, partial: &Partial) -> Vec<(usize, TakenRow)> {
         let mut rows = vec![];
         for run in partial.taken.chain() {
-            let taken = (run.first..=run.last).rev().filter_map(|position| self.rows.get(position));
+            let taken = run.positions().rev().filter_map(|position| self.rows.get(position));
             rows.extend(taken.map(|row| (run.step as usize, row.clone())));
         }
         rows.reverse();
@@ -433,7 +482,7 @@ impl Machine {
         self.partials.last().map(|partial| partial.deadline(tree))
     }
 
-    /// Without the records, which other keys may hold too.
+    /// Without the records, which other keys may hold too; the contents, wherever they lie.
     pub fn bytes(&self) -> usize {
         let passed = self.passed.values().map(|passed| 40 + 16 * passed.starts.len());
         self.partials.len() * size_of::<Partial>()

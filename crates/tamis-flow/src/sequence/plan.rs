@@ -1,8 +1,6 @@
 //! The sequences of one stream. An event reaches the trees of those whose steps it satisfies, by the selections that are
 //! true for it, and those that must see every row of a key where they have begun.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -11,12 +9,12 @@ use tamis_core::Result;
 use tamis_core::event::{Record, Value};
 use tamis_core::term::Term;
 
-use super::held::Held;
+use super::looks::Looks;
 use super::machine::{Found, Machine, Partial, Row};
+use super::machines::Machines;
 use super::taken::{Holders, Records};
 use super::tree::{Changed, Tree};
-use crate::by_key::ByKey;
-use crate::key::{ByValue, Key, key_of};
+use crate::key::{Key, key_of};
 use crate::selection::{SelectionId, Selections};
 use crate::slots::Slots;
 use crate::text::SequenceText;
@@ -46,9 +44,9 @@ pub(crate) struct SequencePlan {
     always: Vec<Concerned>,
     pub(super) keyed: Slots<Keyed>,
     /// The partial matches of each tree and key.
-    pub(super) machines: ByKey<Held>,
-    /// When somebody has to look at a key: (time, since when the key is there, its number).
-    pub(super) looks: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    pub(super) machines: Machines,
+    /// When somebody has to look at a key.
+    pub(super) looks: Looks,
     pub(super) next_number: u64,
     /// The clock. What came to its end before it may still be held, until somebody looks at its key.
     pub(super) now: Option<i64>,
@@ -66,17 +64,18 @@ pub(super) type Concerned = (TreeId, u32);
 #[derive(Default)]
 struct Room {
     concerned: Vec<Concerned>,
-    /// Of an event, by the number of the BY.
-    keys: Vec<Option<Key>>,
+    /// Of an event, by the number of the BY: its key, and the number of that if it is known.
+    keys: Vec<Option<(Key, Option<u32>)>>,
     partials: Vec<Partial>,
 }
 
-/// What BY says, and which strict trees have begun at a key, and so must see its every row.
+/// What BY says.
 pub(super) struct Keyed {
     text: Arc<str>,
     pub terms: Vec<Term>,
     trees: usize,
-    pub begun: ByValue<Key, Vec<Concerned>>,
+    /// How often a strict tree has begun at a key, and so must see its every row.
+    pub strict_machines: usize,
 }
 
 pub(super) struct Sequence {
@@ -132,7 +131,7 @@ impl SequencePlan {
         let known = self.keyed.iter().find(|(_, keyed)| keyed.text == by).map(|(number, _)| number);
         let by = known.unwrap_or_else(|| {
             let terms = written.by.clone();
-            self.keyed.insert(Keyed { text: by, terms, trees: 0, begun: ByValue::default() })
+            self.keyed.insert(Keyed { text: by, terms, trees: 0, strict_machines: 0 })
         });
         self.keyed[by].trees += 1;
         let grown = Grown { identity: identity.clone(), by, tree: Tree::new(written), machines: vec![] };
@@ -226,25 +225,32 @@ impl SequencePlan {
         keys.resize(self.keyed.bound(), None);
         concerned.extend(selected.iter().filter_map(|id| self.by_selection.get(*id as usize)).flatten());
         concerned.extend(&self.always);
-        for (by, keyed) in self.keyed.iter().filter(|(_, keyed)| !keyed.begun.is_empty()) {
+        for (by, keyed) in self.keyed.iter().filter(|(_, keyed)| keyed.strict_machines > 0) {
             let key = key_of(&keyed.terms, record);
-            concerned.extend(keyed.begun.get(&key).into_iter().flatten());
-            keys[by as usize] = Some(key);
+            let number = self.machines.key_number(by, &key);
+            let strict = number.into_iter().flat_map(|number| self.machines.strict_trees(number));
+            concerned.extend(strict.map(|tree| (tree, by)));
+            keys[by as usize] = Some((key, number));
         }
-        concerned.sort_unstable();
-        concerned.dedup();
+        if concerned.len() > 1 {
+            concerned.sort_unstable();
+            concerned.dedup();
+        }
         let holders = (concerned.len() > 1).then(Holders::default);
         let row = Row { number, time, record, selected, holders };
         let (mut told, mut found) = (vec![], vec![]);
         for (id, by) in &room.concerned {
             let Self { trees, keyed, machines, records, .. } = self;
-            let key = room.keys[*by as usize].get_or_insert_with(|| key_of(&keyed[*by].terms, record));
+            let (key, key_number) = room.keys[*by as usize].get_or_insert_with(|| {
+                let key = key_of(&keyed[*by].terms, record);
+                let number = machines.key_number(*by, &key);
+                (key, number)
+            });
             if key.iter().any(|value| matches!(value, Value::Null)) {
                 continue;
             }
-            let found_machine = machines.find(*id, key);
             let tree = &trees[*id].tree;
-            match found_machine {
+            match key_number.and_then(|key| machines.at(key, *id)) {
                 Some(number) => {
                     let machine = &mut machines[number].machine;
                     // Where a match waits, this was done in time.
@@ -253,12 +259,16 @@ impl SequencePlan {
                     }
                     machine.feed(tree, &row, records, &mut room.partials, &mut found);
                     self.settle(number);
+                    if self.machines.get(number).is_none() {
+                        // Perhaps the key went with it.
+                        *key_number = self.machines.key_number(*by, key);
+                    }
                 }
                 None => {
                     let mut machine = Machine::default();
                     machine.feed(tree, &row, records, &mut room.partials, &mut found);
                     if !machine.is_empty() {
-                        self.hold(*id, key.clone(), machine);
+                        *key_number = Some(self.hold(*id, key, machine));
                     }
                 }
             }
@@ -268,15 +278,17 @@ impl SequencePlan {
         told
     }
 
+    /// What is held for a tree at a key.
+    pub(super) fn find(&self, tree: TreeId, key: &Key) -> Option<u32> {
+        let key = self.machines.key_number(self.trees[tree].by, key)?;
+        self.machines.at(key, tree)
+    }
+
     /// Partial matches whose time is over before this moment end; what waited for them is told.
     pub fn expire(&mut self, now: i64) -> Vec<Told> {
         self.now = self.now.max(Some(now));
         let mut told = vec![];
-        while let Some(Reverse((time, since, number))) = self.looks.peek().copied() {
-            if time >= now {
-                break;
-            }
-            self.looks.pop();
+        while let Some((time, since, number)) = self.looks.pop_before(now) {
             let Some(held) = self.machines.get_mut(number) else { continue };
             if held.number != since || held.queued != Some(time) {
                 continue;

@@ -74,6 +74,13 @@ pub(crate) struct Summary {
     pub referenced: SmallVec<[u32; 2]>,
 }
 
+impl Summary {
+    /// Steps before its own whose rows decide what comes.
+    pub fn earlier_referenced(&self) -> impl Iterator<Item = u32> {
+        self.referenced.iter().copied().filter(|step| *step != self.step)
+    }
+}
+
 /// Trees with no more nodes find those that a row may take one by one.
 const FEW_NODES: usize = 8;
 

@@ -200,19 +200,20 @@ impl<'b> ArrowEvents<'b> {
     /// let mut terms = Terms::default();
     /// ["b", "a"].map(|name| terms.intern(name));
     ///
-    /// let records = ArrowEvents::new(&batch, &terms, None).unwrap().records(&terms);
+    /// let events = ArrowEvents::new(&batch, &terms, None).unwrap();
+    /// let records: Vec<_> = events.records(&terms).collect();
     /// assert_eq!(records[0].get("b"), Some(&Value::Int(1)));
     /// assert_eq!(records[1].values().collect::<Vec<_>>(), [("a", &Value::Int(4))]);
     /// assert!(Arc::ptr_eq(records[0].names(), records[2].names()));
     /// ```
-    pub fn records(&self, terms: &Terms) -> Vec<Record> {
+    pub fn records<'e>(&'e self, terms: &'e Terms) -> impl Iterator<Item = Record> + 'e {
         let mut columns: Vec<(&str, &ColumnView<'b>)> =
             self.columns.iter().map(|(id, column)| (terms.name(*id), column)).collect();
         columns.sort_unstable_by_key(|(name, _)| *name);
         // By the columns that are present, the latest first.
         let mut known: Vec<(Vec<u32>, Names)> = vec![];
         let (mut present, mut values): (Vec<u32>, Vec<Value>) = (vec![], vec![]);
-        let record = |row| {
+        let record = move |row| {
             present.clear();
             for (place, (_, column)) in (0..).zip(&columns) {
                 if let Some(value) = column.value(row) {
@@ -228,7 +229,7 @@ impl<'b> ArrowEvents<'b> {
             });
             Record::sharing(&known[at].1, values.drain(..).collect())
         };
-        (0..self.rows).map(record).collect()
+        (0..self.rows).map(record)
     }
 
     /// The Boolean terms that were found in each row, if there are any. No column has them.
