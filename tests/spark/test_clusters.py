@@ -176,7 +176,7 @@ def free_port() -> int:
 
 
 class Standalone:
-    """A Master and two Workers, as processes on loopback."""
+    """A Master and two Workers, as processes on loopback; to Spark, each Worker is a host."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -191,7 +191,8 @@ class Standalone:
             until(lambda number=number: registered in self._log(f"worker{number}"), worker, folder)
 
     def _worker(self, number: int) -> subprocess.Popen[str]:
-        options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+        host = f"127.0.0.{number + 1}"
+        options = ["--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0"]
         work = ["--work-dir", str(self.folder / f"work{number}"), self.url]
         return self._start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *options, *work)
 
@@ -249,3 +250,20 @@ def test_a_worker_and_a_python_process_are_killed(standalone: Standalone, tmp_pa
         kill(child)
     kill(victim.pid)
     check(answer(job, tmp_path))
+
+
+@pytest.mark.slow
+def test_slow_tasks_run_twice(standalone: Standalone, tmp_path: Path) -> None:
+    """Speculation: no match is doubled, and nothing is published or applied twice."""
+    with (tmp_path / "err").open("w") as errors:
+        command = [sys.executable, str(JOB.with_name("speculation_job.py")), str(tmp_path), standalone.url]
+        shown = subprocess.run(
+            command, env=environment(), stdout=subprocess.PIPE, stderr=errors, text=True, check=False
+        )
+    assert shown.returncode == 0, (tmp_path / "err").read_text()[-4000:]
+    told = json.loads(shown.stdout.splitlines()[-1])
+    assert told["pairs"] == expected()
+    by_x = {x: [id for id in range(50) if id == x and id != 7] + [100] * (x > 48) for x in range(50)}
+    assert told["stream"] == [[event, id, 2] for event in range(100) for id in by_x[event % 50]]
+    assert (told["versions"], told["sharded versions"]) == (2, 1)
+    assert {"apply", "build", "sharded", "stream"} <= set(told["second attempts"])
