@@ -19,7 +19,7 @@ from tamis.store.directory import open_directory
 from tamis.store.open_shards import open_shard
 from tamis.store.versions import read_version
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(3600)]
 
 JOB = Path(__file__).with_name("delta_stream_job.py")
 EXECUTOR = "CoarseGrainedExecutorBackend"
