@@ -35,9 +35,12 @@ def main() -> None:
     arguments.add_argument("--plan", default="auto")
     arguments.add_argument("--shards", type=int)
     arguments.add_argument("--tasks", type=int, default=20)
+    arguments.add_argument("--more", type=int, default=0, help="rules that match nothing")
     given = arguments.parse_args()
     spark = SparkSession.builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     rules = spark.range(RULES).selectExpr("id", "'x = ' || id || ' OR y < ' || (id - 50) AS expression")
+    if given.more:
+        rules = rules.union(spark.range(-given.more, 0).selectExpr("id", "'x = ' || id AS expression"))
     events = spark.range(0, EVENTS, 1, given.tasks).selectExpr(
         "id AS event_id", "id % 50 AS x", "id % 7 AS y"
     )

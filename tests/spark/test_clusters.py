@@ -103,6 +103,14 @@ def test_executors_in_their_own_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("plan", [["--plan", "replicated"], ["--plan", "sharded", "--shards", "3"]])
+def test_a_driver_that_takes_little(tmp_path: Path, plan: list[str]) -> None:
+    """Reports and a sample come to the driver, but neither rules nor matches, unless they are collected."""
+    more = ["--more", "60000", "--tasks", "4"]
+    check(answer(submitted("local[2]", tmp_path, *plan, *more, spark_driver_maxResultSize="2m"), tmp_path))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("addresses", "said"),
     [
@@ -176,7 +184,7 @@ def free_port() -> int:
 
 
 class Standalone:
-    """A Master and two Workers, as processes on loopback."""
+    """A Master and two Workers, as processes on loopback; to Spark, each Worker is a host."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -184,14 +192,15 @@ class Standalone:
         port = self.url.rsplit(":", 1)[1]
         options = ["--host", "127.0.0.1", "--port", port, "--webui-port", "0"]
         self.master = self._start("master", "org.apache.spark.deploy.master.Master", *options)
-        until(lambda: "New state: ALIVE" in self._log("master"), self.master, folder)
+        until(lambda: "New state: ALIVE" in self.log("master"), self.master, folder)
         self.workers = [self._worker(number) for number in range(2)]
         registered = "Successfully registered with master"
         for number, worker in enumerate(self.workers):
-            until(lambda number=number: registered in self._log(f"worker{number}"), worker, folder)
+            until(lambda number=number: registered in self.log(f"worker{number}"), worker, folder)
 
     def _worker(self, number: int) -> subprocess.Popen[str]:
-        options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+        host = f"127.0.0.{number + 1}"
+        options = ["--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0"]
         work = ["--work-dir", str(self.folder / f"work{number}"), self.url]
         return self._start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *options, *work)
 
@@ -199,14 +208,16 @@ class Standalone:
         launcher = Path(environment()["SPARK_HOME"]) / "bin" / "spark-class"
         return subprocess.Popen(
             [str(launcher), *command],
-            env=environment(SPARK_DAEMON_MEMORY="256m"),
+            env=environment(
+                SPARK_DAEMON_MEMORY="256m", SPARK_WORKER_OPTS="-Dspark.decommission.enabled=true"
+            ),
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / f"{name}.log").open("w"),
             text=True,
             start_new_session=True,
         )
 
-    def _log(self, name: str) -> str:
+    def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()
 
     def stop(self) -> None:
@@ -249,3 +260,44 @@ def test_a_worker_and_a_python_process_are_killed(standalone: Standalone, tmp_pa
         kill(child)
     kill(victim.pid)
     check(answer(job, tmp_path))
+
+
+@pytest.mark.slow
+def test_slow_tasks_run_twice(standalone: Standalone, tmp_path: Path) -> None:
+    """Speculation: no match is doubled, and nothing is published or applied twice."""
+    with (tmp_path / "err").open("w") as errors:
+        command = [sys.executable, str(JOB.with_name("speculation_job.py")), str(tmp_path), standalone.url]
+        shown = subprocess.run(
+            command, env=environment(), stdout=subprocess.PIPE, stderr=errors, text=True, check=False
+        )
+    assert shown.returncode == 0, (tmp_path / "err").read_text()[-4000:]
+    told = json.loads(shown.stdout.splitlines()[-1])
+    assert told["pairs"] == expected()
+    by_x = {x: [id for id in range(50) if id == x and id != 7] + [100] * (x > 48) for x in range(50)}
+    assert told["stream"] == [[event, id, 2] for event in range(100) for id in by_x[event % 50]]
+    assert (told["versions"], told["sharded versions"]) == (2, 1)
+    assert {"apply", "build", "sharded", "stream"} <= set(told["second attempts"])
+
+
+@pytest.mark.slow
+@pytest.mark.spark_since("4.1")
+def test_executors_come_and_are_sent_away(standalone: Standalone, tmp_path: Path) -> None:
+    """Dynamic allocation, and a Worker that is decommissioned while its tasks run."""
+    settings = {
+        "spark_executor_cores": "1",
+        "spark_dynamicAllocation_enabled": "true",
+        "spark_dynamicAllocation_shuffleTracking_enabled": "true",
+        "spark_dynamicAllocation_minExecutors": "0",
+        "spark_dynamicAllocation_executorIdleTimeout": "2s",
+        "spark_dynamicAllocation_schedulerBacklogTimeout": "1s",
+        "spark_decommission_enabled": "true",
+        "spark_storage_decommission_enabled": "true",
+        "spark_storage_decommission_shuffleBlocks_enabled": "true",
+    }
+    sharded = ["--plan", "sharded", "--shards", "3", "--slow"]
+    job = submitted(standalone.url, tmp_path, *sharded, **settings)
+    until(lambda: "built" in (tmp_path / "out").read_text(), job, tmp_path)
+    time.sleep(2.0)  # tasks are dawdling now
+    os.kill(standalone.workers[1].pid, signal.SIGPWR)
+    check(answer(job, tmp_path))
+    assert "Decommission" in standalone.log("worker1")

@@ -438,11 +438,7 @@ def test_footers_of_many_files_are_read_side_by_side_and_small_ones_share_tasks(
     expected = sorted((row.path, row.row) for row in few.collect())
     assert len(expected) == 3
     # A task for each small file took longer than reading them: two for each of two cores.
-    rows = [task["rows"] for task in tamis.spark.explain(few).tasks()]
-    if hasattr(few, "repartitionById"):
-        assert rows == [20, 20, 10, 10]
-    else:
-        assert (len(rows), sum(rows)) == (4, 60)  # a hash may give one of them more
+    assert [task["rows"] for task in tamis.spark.explain(few).tasks()] == [20, 20, 10, 10]
     monkeypatch.setattr(parquet_files, "FOOTERS_PER_TASK", 2)
     many = tamis.spark.match_files(spark, tmp_path / "events", index)
     assert sorted((row.path, row.row) for row in many.collect()) == expected

@@ -122,16 +122,15 @@ def test_the_shape_is_chosen_and_explained(spark: Any) -> None:
 def test_a_watermark_survives_from_deduplication_to_windows(spark: Any, tmp_path: Path) -> None:
     """Deduplicated, matched and counted by window in one query, which gives finished windows only."""
     arrived = [
-        (1, "2026-01-01 00:01:00", 5),
-        (1, "2026-01-01 00:01:00", 5),  # twice
-        (2, "2026-01-01 00:02:00", 5),
-        (3, "2026-01-01 00:11:00", 5),
-        (4, "2026-01-01 01:00:00", 5),  # closes the windows before it
+        [(1, "2026-01-01 00:01:00", 5), (2, "2026-01-01 00:02:00", 5)],
+        # The first was there in the micro-batch before, and the last closes the windows before it.
+        [(1, "2026-01-01 00:01:00", 5), (3, "2026-01-01 00:11:00", 5), (4, "2026-01-01 01:00:00", 5)],
     ]
     folder = tmp_path / "events"
     folder.mkdir()
-    for number, (id, at, x) in enumerate(arrived):
-        (folder / f"{number}.json").write_text(json.dumps({"event_id": id, "at": at, "x": x}))
+    for number, part in enumerate(arrived):
+        texts = [json.dumps({"event_id": id, "at": at, "x": x}) for id, at, x in part]
+        (folder / f"{number}.json").write_text("\n".join(texts))
         os.utime(folder / f"{number}.json", (number, number))  # in this order
     events = (
         spark.readStream.schema("event_id int, at timestamp, x int")

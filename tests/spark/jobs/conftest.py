@@ -58,6 +58,13 @@ def fetch(name: str, dependencies: str, folder: Path) -> Path:
     return target
 
 
+def folder_of(connector: str) -> str:
+    """Where the connector for the installed release of Spark is kept."""
+    from pyspark import __version__ as release
+
+    return f"{connector}-{release.rpartition('.')[0]}"
+
+
 @pytest.fixture(scope="session")
 def kafka_jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Apache Kafka's own jars."""
@@ -79,12 +86,14 @@ def kafka_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     from tamis.spark.connectors.jars import connector
 
     [coordinates] = connector("kafka").packages
-    helper = "spark-token-provider-kafka-0-10_2.13"
-    without = "".join(EXCLUSION.format(SPARK, name) for name in (helper, "spark-tags_2.13"))
+    scala = coordinates.split(":")[1].rpartition("_")[2]
+    helper = f"spark-token-provider-kafka-0-10_{scala}"
+    without = "".join(EXCLUSION.format(SPARK, name) for name in (helper, f"spark-tags_{scala}"))
     exclusions = f"<exclusions>{without}</exclusions>"
-    wanted = [(*coordinates.split(":"), exclusions), (SPARK, helper, "4.1.0-preview1", NOTHING_MORE)]
+    version = "4.1.0-preview1" if scala == "2.13" else "3.5.7"
+    wanted = [(*coordinates.split(":"), exclusions), (SPARK, helper, version, NOTHING_MORE)]
     dependencies = "".join(DEPENDENCY.format(*each) for each in wanted)
-    jars = fetch("kafka-connector", dependencies, tmp_path_factory.mktemp("kafka-connector"))
+    jars = fetch(folder_of("kafka-connector"), dependencies, tmp_path_factory.mktemp("kafka-connector"))
     return {"spark.jars": ",".join(map(str, sorted(jars.glob("*.jar")))), "spark.jars.packages": ""}
 
 
@@ -99,7 +108,7 @@ def delta_connector(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         pytest.skip(str(error))
     exclusions = f"<exclusions>{EXCLUSION.format(SPARK, '*')}</exclusions>"
     dependencies = DEPENDENCY.format(*coordinates.split(":"), exclusions)
-    jars = fetch("delta-connector", dependencies, tmp_path_factory.mktemp("delta-connector"))
+    jars = fetch(folder_of("delta-connector"), dependencies, tmp_path_factory.mktemp("delta-connector"))
     return {**dict(settings), "spark.jars": ",".join(map(str, sorted(jars.glob("*.jar"))))}
 
 

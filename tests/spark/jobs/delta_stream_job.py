@@ -76,8 +76,8 @@ def merge(spark: SparkSession, table: str, number: int) -> None:
     )
 
 
-def main(folder: str, step: str, settings: dict[str, str]) -> None:
-    builder: Any = SparkSession.builder.master("local[2]")
+def main(folder: str, step: str, settings: dict[str, str], master: str = "local[2]") -> None:
+    builder: Any = SparkSession.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -85,4 +85,4 @@ def main(folder: str, step: str, settings: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), *sys.argv[4:])

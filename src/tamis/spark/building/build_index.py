@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError, TamisError
 from tamis.spark.building.laid_out import LaidOut, version_of
-from tamis.spark.building.on_executors import FIRST_PROBLEMS, Built, build_files
+from tamis.spark.building.on_executors import FIRST_PROBLEMS, SHARD, Built, build_files
 from tamis.spark.building.one_task import Request, built_in_one_task
 from tamis.spark.building.subscriptions import (
     InvalidSubscriptionsError,
@@ -21,9 +21,10 @@ from tamis.spark.building.subscriptions import (
     validate,
 )
 from tamis.spark.built_index import BuiltIndex
+from tamis.spark.plans.by_number import gather_by_number
 from tamis.spark.plans.by_source import assign_shards_by_source, collect_advertisements, put_advertisements
 from tamis.spark.plans.choose import ROWS_PER_FILE, Plan, Sizes, choose, may_be_replicated
-from tamis.spark.plans.sharding import assign_shards, gather_by_number, sample_events, visits_per_event
+from tamis.spark.plans.sharding import assign_shards, sample_events, visits_per_event
 from tamis.spark.session import cluster, on_executor, snapshot_directory
 from tamis.spark.store.pins import Pin, pin, propose_pin, write_pin
 from tamis.spark.store.pins import micro_batch as current_micro_batch
@@ -136,7 +137,7 @@ def sharded(work: Work, on_error: OnError, sample: "DataFrame | None") -> LaidOu
         return put_routes(where, texts, budget, events)
 
     rows, cuts = assign_shards(work.rows, shards, work.sizes.subscriptions, events)
-    files = build_files(gather_by_number(rows, shards), directory, work.schema, routes)
+    files = build_files(gather_by_number(rows, shards, SHARD), directory, work.schema, routes)
     refuse_or_go_on(files, on_error)
     named: dict[int, list[str]] = {}
     for part in files:
@@ -157,7 +158,7 @@ def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
     directory = work.directory
     advertised = collect_advertisements(advertisements)
     rows, visits = assign_shards_by_source(work.rows, advertised, work.plan.shards)
-    files = build_files(gather_by_number(rows, work.plan.shards), directory, work.schema)
+    files = build_files(gather_by_number(rows, work.plan.shards, SHARD), directory, work.schema)
     file = on_executor(work.spark, lambda: asdict(put_advertisements(directory, advertised)))
     router = Router(sources=visits, advertisements=IndexFile(**file))
     expected = sum(map(len, visits.values())) / len(visits)

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError, DuplicateIdError, ExpressionError, TamisError
 from tamis.index import Index, RefusedRow
+from tamis.spark.building.own_names import with_own_names
 from tamis.spark.session import cluster
 from tamis.store.bound_rules import from_source
 from tamis.store.changes import PROBLEM
@@ -63,7 +64,7 @@ class InvalidSubscriptionsError(TamisError, ValueError):
 
 def id_kind(subscriptions: "DataFrame") -> str:
     """Whether the ids are "int" or "string"; an error for any other type, or when a column is missing."""
-    types = dict(subscriptions.dtypes)
+    types = dict(with_own_names(subscriptions, ("id", "expression")).dtypes)
     for needed in ("id", "expression"):
         if needed not in types:
             raise ArgumentError(
@@ -81,6 +82,7 @@ def id_kind(subscriptions: "DataFrame") -> str:
 
 def normalised(subscriptions: "DataFrame", carried: tuple[str, ...] = ()) -> "DataFrame":
     """The columns of a subscription, in the types that the kernel reads; and those carried as they are."""
+    subscriptions = with_own_names(subscriptions, ("id", "expression", *_DETAILS))
     id_type = "bigint" if id_kind(subscriptions) == "int" else "string"
     columns: list[Column] = [sf.col("id").cast(id_type).alias("id"), sf.col("expression")]
     types = dict(subscriptions.dtypes)

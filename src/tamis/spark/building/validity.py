@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.building.own_names import with_own_names
 from tamis.spark.events.columns import quoted
 from tamis.store.valid_rules import valid_between
 
@@ -40,6 +41,7 @@ def valid_at(
     >>> sorted((row.event_id, row.subscription) for row in matches.collect())
     [(1, 'old'), (2, 'new')]
     """
+    rules = with_own_names(rules, ("expression", valid_from, valid_to))
     types = dict(rules.dtypes)
     given = [name for name in (valid_from, valid_to) if name in types]
     if not given:

@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 from tamis.errors import TamisError
 
-SCALA = "2.13"
-"""The only Scala that Spark 4 is built with."""
-
+# The name of a jar ends with the Scala that it is compiled for: that of PySpark 3.5 is 2.12, of 4 it is 2.13.
 _KAFKA = {
-    "4.0": "4.0.2",
-    "4.1": "4.1.3",
-    "4.2": "4.2.0",
-    "4.3": "4.2.0",  # works; the one for 4.3 is not published yet
+    "3.5": "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7",
+    "4.0": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.2",
+    "4.1": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+    "4.2": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "4.3": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",  # works; 4.3 is not published yet
 }
 """The connector is released with Spark; across releases it breaks where Spark's internals change."""
 
 _DELTA = {
-    "4.0": "io.delta:delta-spark_4.0_{scala}:4.4.0",
-    "4.1": "io.delta:delta-spark_4.1_{scala}:4.4.0",
-    "4.2": "io.delta:delta-spark_4.2_{scala}:4.4.0",
+    "3.5": "io.delta:delta-spark_2.12:3.3.3",
+    "4.0": "io.delta:delta-spark_4.0_2.13:4.4.0",
+    "4.1": "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0",
 }
 
 _DELTA_SETTINGS = {
@@ -58,6 +58,8 @@ def connector(format: str, spark: str | None = None) -> Connector:
 
     >>> connector("kafka", "4.3.0").packages
     ('org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0',)
+    >>> connector("delta", "3.5.9").packages
+    ('io.delta:delta-spark_2.12:3.3.3',)
     >>> connector("parquet", "4.3.0").packages
     ()
     >>> connector("delta", "4.3.0")
@@ -67,15 +69,14 @@ def connector(format: str, spark: str | None = None) -> Connector:
     """
     release = ".".join((spark or installed_spark()).split(".")[:2])
     if format == "kafka":
-        version = _KAFKA.get(release) or _KAFKA[max(_KAFKA)]
-        return Connector((f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{version}",))
+        return Connector((_KAFKA.get(release) or _KAFKA[max(_KAFKA)],))
     if format == "delta":
         if release not in _DELTA:
             raise ConnectorError(
                 f"Delta Lake has published no connector that works with Spark {release}; "
                 f"use pyspark {max(_DELTA)}, or name a newer one in spark.settings as spark.jars.packages"
             )
-        return Connector((_DELTA[release].format(scala=SCALA),), tuple(_DELTA_SETTINGS.items()))
+        return Connector((_DELTA[release],), tuple(_DELTA_SETTINGS.items()))
     return Connector()
 
 

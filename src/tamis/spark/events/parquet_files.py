@@ -28,7 +28,7 @@ from tamis.spark.events.delta_files import current_rows, file_paths, refuse_dele
 from tamis.spark.events.names import arrow_paths, ignores_case, spellings
 from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery
 from tamis.spark.matching.task import Seen, Source, refuse_relaxed_sources
-from tamis.spark.plans.sharding import gather_by_number
+from tamis.spark.plans.by_number import gather_by_number
 from tamis.spark.session import cluster, on_executor, wants_reports
 from tamis.store.open_shards import open_all
 

@@ -25,6 +25,7 @@ from tamis.spark.matching.answer import KEY_PREFIX, Answers, TableQuery, attribu
 from tamis.spark.matching.bounded_batches import gather_rows
 from tamis.spark.matching.pairs import best_rows, matched_prefixes, ranks_of
 from tamis.spark.matching.task import Seen, Source, Task
+from tamis.spark.plans.by_number import gather_by_number
 from tamis.store.change_log import changes_after
 from tamis.store.changes import UPSERT, latest
 from tamis.store.directory import Directory
@@ -336,8 +337,7 @@ def routed_schema(events: StructType, drops_last_key: str | None) -> StructType:
 
 
 def by_shard(routed: "DataFrame", shards: int) -> "DataFrame":
-    """Bring the events of each shard together, one partition a shard where Spark can."""
-    if hasattr(routed, "repartitionById"):
-        # A later version of a store may have more shards than the one that the query was planned for.
-        return routed.repartitionById(shards, sf.pmod(sf.greatest(sf.col(SHARD), sf.lit(0)), sf.lit(shards)))
-    return routed.repartition(shards, SHARD)
+    """Bring the events of each shard together, one partition a shard."""
+    # A later version of a store may have more shards than the one that the query was planned for.
+    shard = sf.pmod(sf.greatest(sf.col(SHARD), sf.lit(0)), sf.lit(shards))
+    return gather_by_number(routed, shards, shard)

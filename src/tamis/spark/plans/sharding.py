@@ -74,14 +74,6 @@ def _visits(routes: Index, events: pa.RecordBatch, shards: int) -> int:
     return int(visited.sum())
 
 
-def gather_by_number(rows: "DataFrame", tasks: int, number: str = SHARD) -> "DataFrame":
-    """Bring the rows of each number together in a task of their own."""
-    if hasattr(rows, "repartitionById"):
-        return rows.repartitionById(tasks, number)
-    # A hash puts some numbers together; each is still in one task only.
-    return rows.repartition(tasks, number)
-
-
 def sample_events(events: "DataFrame", rows: int = 2000) -> pa.Table | None:
     """A few events, to learn from; None for a stream."""
     from tamis.spark.events.columns import project  # noqa: PLC0415

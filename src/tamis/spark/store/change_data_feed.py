@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sf
 
 from tamis.errors import ArgumentError
+from tamis.spark.building.own_names import with_own_names
+from tamis.spark.events.columns import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,15 +50,22 @@ def as_changes(feed: "DataFrame", columns: Mapping[str, str] | None = None) -> "
     for old in renamed:
         if old not in feed.columns:
             raise ArgumentError(f"the table has no column {old!r}; it has {', '.join(feed.columns)}")
-    kept = [name for name in feed.columns if not name.startswith("_") and name not in ("op", "sequence")]
+    # Columns of the feed, and those that a name of ours belongs to another column for, are no part of a rule.
+    taken = {"op", "sequence", *(columns or {})}
+    kept = [
+        name
+        for name in feed.columns
+        if name in renamed or not (name.startswith("_") or name.lower() in taken)
+    ]
     is_removal = sf.col("_change_type") == "delete"
     changes = feed.where("_change_type != 'update_preimage'").select(
         sf.when(is_removal, "remove").otherwise("add").alias("op"),
         (2 * sf.col("_commit_version") + sf.when(is_removal, 0).otherwise(1))
         .cast("bigint")
         .alias("sequence"),
-        *(sf.col(f"`{name}`").alias(renamed.get(name, name)) for name in kept),
+        *(sf.col(quoted(name)).alias(renamed.get(name, name)) for name in kept),
     )
+    changes = with_own_names(changes, ("id", "expression"))
     if "expression" not in changes.columns or "id" not in changes.columns:
         raise ArgumentError(
             f"rules have an id and an expression; the table has {', '.join(kept)}. Say which columns those "

@@ -16,11 +16,13 @@ import pyarrow as pa
 
 from tamis.errors import ArgumentError
 from tamis.spark.building.build_index import build, opened_on_executor
+from tamis.spark.building.own_names import with_own_names
 from tamis.spark.building.subscriptions import INTEGERS, bound_to_source, normalised
 from tamis.spark.building.validity import valid_at
 from tamis.spark.built_index import BuiltIndex
 from tamis.spark.events.absent_attributes import EventColumns
-from tamis.spark.session import on_executor
+from tamis.spark.release import own_release, refuse_other_release
+from tamis.spark.session import collected, on_executor
 from tamis.spark.store.change_data_feed import as_changes, read_feed
 from tamis.spark.store.folding import folded_in_parallel, waiting_to_be_folded
 from tamis.spark.store.iceberg import changes_since, is_iceberg, last_followed, note_followed
@@ -33,6 +35,7 @@ from tamis.store.versions import latest_number
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_OF_CHANGES = ("op", "sequence", "id", "expression")
 _QUARANTINE = "id string, op string, sequence bigint, expression string, error string, version bigint"
 
 
@@ -129,6 +132,7 @@ class SubscriptionStore:
         With `events`, a DataFrame or stream that is matched against the store, a rule that asks for a column
         which these events do not have goes to quarantine: it would never be true, and nobody would know.
         """
+        changes = with_own_names(changes, _OF_CHANGES)
         ids = self._check(changes)
         columns = None if events is None else EventColumns.of(events)
         if not changes.isStreaming:
@@ -191,7 +195,7 @@ class SubscriptionStore:
     def _check(changes: "DataFrame") -> str:
         types = dict(changes.dtypes)
         wanted = "op, sequence, id and expression"
-        for column in ("op", "sequence", "id", "expression"):
+        for column in _OF_CHANGES:
             if column not in types:
                 raise ArgumentError(f"changes have the columns {wanted}; these have no {column!r}")
         if types["sequence"] not in INTEGERS:
@@ -266,8 +270,10 @@ class _Following:
 def _apply(changes: "DataFrame", url: str, ids: str, columns: EventColumns | None = None) -> Applied:
     """Apply one batch of changes in one task: versions are made one after another."""
     rows = bound_to_source(normalised(changes, carried=("op", "sequence")))
+    drivers = own_release()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        refuse_other_release(drivers)
         schema = change_schema(ids)
         held = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
         given = pa.concat_tables(held) if held else schema.empty_table()
@@ -276,7 +282,7 @@ def _apply(changes: "DataFrame", url: str, ids: str, columns: EventColumns | Non
         due = waiting_to_be_folded(directory, applied.version) if applied.applied else None
         yield pa.record_batch({"told": [json.dumps([applied._asdict(), due])]})
 
-    [row] = rows.coalesce(1).mapInArrow(task, "told string").collect()
+    [row] = collected(rows.coalesce(1).mapInArrow(task, "told string"))
     told, due = json.loads(row["told"])
     if due is not None:
         told["version"] = folded_in_parallel(changes.sparkSession, url, due) or told["version"]

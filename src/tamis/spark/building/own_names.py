@@ -1,0 +1,34 @@
+"""Columns of rules in another case: `Priority` is `priority` where Spark says so, not a column to ignore."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tamis.errors import ArgumentError
+from tamis.spark.events.names import ignores_case
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def with_own_names(frame: "DataFrame", names: Iterable[str]) -> "DataFrame":
+    """The frame with columns called by these names that it calls so but for their case.
+
+    >>> from pyspark.sql import SparkSession
+    >>> frame = SparkSession.builder.getOrCreate().sql("SELECT 1 AS ID, 2 AS other")
+    >>> with_own_names(frame, ["id", "expression"]).columns
+    ['id', 'other']
+    """
+    columns = frame.columns
+    meant = {
+        name: [column for column in columns if column.lower() == name]
+        for name in names
+        if name not in columns
+    }
+    meant = {name: found for name, found in meant.items() if found}
+    if not meant or not ignores_case(frame.sparkSession):
+        return frame
+    for name, found in meant.items():
+        if len(found) > 1:
+            raise ArgumentError(f"the column {name!r} may be {' or '.join(found)}: rename the others")
+        frame = frame.withColumnRenamed(found[0], name)
+    return frame
