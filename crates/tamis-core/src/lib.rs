@@ -13,6 +13,7 @@ mod error;
 pub mod event;
 pub mod expr;
 pub mod fork;
+mod heap;
 mod json;
 #[cfg(test)]
 mod module_graph;

@@ -90,8 +90,10 @@ pub struct CatalogBuilder {
     cut_tables: Vec<CutTable>,
     interval_lists: IntervalListsBuilder,
     interval_tree: IntervalTreeBuilder,
-    /// Interval keys asked for so far, per cut table: (above cut, below cut) → key.
+    /// Intervals asked for so far, per cut table: (above cut, below cut) → number.
     intervals: Vec<HashMap<(u32, u32), u32, FxBuildHasher>>,
+    /// The access keys of intervals, by number. An interval that no value is in has the key of nothing.
+    interval_keys: Vec<u32>,
     next_key: u32,
     /// Of the bits that say that there is a value: those that some literal tests.
     tested: Vec<AtomicU64>,
@@ -136,6 +138,7 @@ impl CatalogBuilder {
         Self {
             places: layout.places,
             intervals: layout.cut_tables.iter().map(|_| HashMap::default()).collect(),
+            interval_keys: vec![],
             cut_tables: layout.cut_tables,
             interval_lists: IntervalListsBuilder::default(),
             interval_tree: IntervalTreeBuilder::default(),
@@ -222,20 +225,18 @@ impl CatalogBuilder {
         &self.cut_tables[table as usize]
     }
 
-    /// All cut tables, in the order of their bits.
-    pub fn cut_tables(&self) -> &[CutTable] {
-        &self.cut_tables
-    }
-
-    /// Asks for an access key that stands for "above one cut and below another".
-    pub fn want_interval(&mut self, table: u32, above: u32, below: u32) {
-        self.intervals[table as usize].insert((above, below), 0);
+    /// Asks for an access key that stands for "above one cut and below another", and returns the number of the interval.
+    pub fn want_interval(&mut self, table: u32, above: u32, below: u32) -> u32 {
+        *self.intervals[table as usize].entry((above, below)).or_insert_with(|| {
+            self.interval_keys.push(0);
+            self.interval_keys.len() as u32 - 1
+        })
     }
 
     /// Gives the wanted intervals their keys, in the order in which they are listed or an interval tree finds
     /// them, so that what fires together is numbered together.
     pub fn number_intervals(&mut self) {
-        for (table, intervals) in self.cut_tables.iter_mut().zip(&mut self.intervals) {
+        for (table, intervals) in self.cut_tables.iter_mut().zip(std::mem::take(&mut self.intervals)) {
             let mut list: Vec<(u32, u32)> =
                 intervals.keys().copied().filter(|(above, below)| above < below).collect();
             list.sort_unstable();
@@ -244,7 +245,7 @@ impl CatalogBuilder {
             let places: Vec<(u32, u32, u32)> = places.collect();
             let mut key_of = |at: u32| {
                 let key = self.next_key;
-                intervals.insert(list[at as usize], key);
+                self.interval_keys[intervals[&list[at as usize]] as usize] = key;
                 self.next_key += 1;
                 key
             };
@@ -255,9 +256,9 @@ impl CatalogBuilder {
         }
     }
 
-    /// The key of an interval that was wanted; one that no value is in has the key of nothing.
-    pub fn interval_key(&self, table: u32, above: u32, below: u32) -> u32 {
-        self.intervals[table as usize][&(above, below)]
+    /// The key of an interval that was wanted, by its number.
+    pub fn interval_key(&self, number: u32) -> u32 {
+        self.interval_keys[number as usize]
     }
 
     /// The number of access keys: bits first, then intervals.

@@ -7,7 +7,7 @@
 //!
 //! All `unsafe` of snapshots is in this file, and rests on three facts:
 //!
-//! 1. The owner (an `Arc`) lives at least as long as the buffer, and neither a `Vec` behind an `Arc` nor a
+//! 1. The owner (an `Arc`) lives at least as long as the buffer, and neither a `Vec` or memory behind an `Arc` nor a
 //!    mapping ever moves or changes its bytes.
 //! 2. `T: Pod`: every pattern of bits is a valid `T`, so damaged bytes can be wrong but never undefined
 //!    behaviour.
@@ -53,7 +53,7 @@ enum Owner<T> {
     // Only dropped, never read: the buffer reads through its own pointer.
     Vector(#[allow(dead_code)] Arc<Vec<T>>),
     Snapshot(#[allow(dead_code)] Arc<Memory>),
-    Pages(#[allow(dead_code)] Arc<Memory>),
+    Pages(#[allow(dead_code)] Arc<MmapMut>),
 }
 
 /// Values of this many bytes or more are put on huge pages: they are read at random, and with small pages
@@ -78,12 +78,21 @@ impl<T: Pod> SharedSlice<T> {
         })
     }
 
-    fn on_huge_pages(values: &[T]) -> Option<Self> {
-        let mut bytes: &[u8] = bytemuck::cast_slice(values);
-        let memory = Arc::new(Memory::copy(&mut bytes, size_of_val(values)).ok()?);
-        let bytes = memory.get(..size_of_val(values))?;
-        let start = NonNull::from(bytemuck::try_cast_slice::<u8, T>(bytes).ok()?).cast();
-        Some(Self { start, len: values.len(), owner: Owner::Pages(memory) })
+    /// Moves values to huge pages, from the end on. The vector shrinks meanwhile, so that they are not there twice.
+    fn on_huge_pages(mut values: Vec<T>) -> std::result::Result<Self, Vec<T>> {
+        let len = values.len();
+        let Ok(mut mapping) = Memory::on_huge_pages(size_of_val(values.as_slice())) else {
+            return Err(values);
+        };
+        let Ok(moved) = bytemuck::try_cast_slice_mut::<u8, T>(&mut mapping) else { return Err(values) };
+        while !values.is_empty() {
+            let from = values.len().saturating_sub((HUGE_FROM / size_of::<T>()).max(1));
+            moved[from..values.len()].copy_from_slice(&values[from..]);
+            values.truncate(from);
+            values.shrink_to_fit();
+        }
+        let start = NonNull::from(&*moved).cast();
+        Ok(Self { start, len, owner: Owner::Pages(Arc::new(mapping)) })
     }
 
     /// A part of the values, which shares them; `None` if it is out of bounds.
@@ -127,11 +136,13 @@ impl<T: Pod> From<Vec<T>> for SharedSlice<T> {
         if values.is_empty() {
             return Self::default();
         }
-        if size_of_val(values.as_slice()) >= HUGE_FROM
-            && let Some(buffer) = Self::on_huge_pages(&values)
-        {
-            return buffer;
-        }
+        let values = match size_of_val(values.as_slice()) >= HUGE_FROM {
+            true => match Self::on_huge_pages(values) {
+                Ok(moved) => return moved,
+                Err(values) => values,
+            },
+            false => values,
+        };
         let values = Arc::new(values);
         Self {
             start: NonNull::from(values.as_slice()).cast(),
@@ -172,11 +183,17 @@ impl Memory {
 
     /// Reads `len` bytes of `source` into memory for which the system is asked to use huge pages.
     pub fn copy(source: &mut impl Read, len: usize) -> io::Result<Self> {
-        let mut mapping = MmapMut::map_anon(len.max(1))?;
-        #[cfg(target_os = "linux")]
-        let _ = mapping.advise(memmap2::Advice::HugePage); // only a wish
+        let mut mapping = Self::on_huge_pages(len)?;
         source.read_exact(&mut mapping[..len])?;
         mapping.make_read_only().map(Self)
+    }
+
+    /// Memory for `len` bytes, on huge pages if the system has some.
+    fn on_huge_pages(len: usize) -> io::Result<MmapMut> {
+        let mapping = MmapMut::map_anon(len.max(1))?;
+        #[cfg(target_os = "linux")]
+        let _ = mapping.advise(memmap2::Advice::HugePage); // only a wish
+        Ok(mapping)
     }
 
     /// The eight bytes at `offset` as they are now, even if another program has changed the file.

@@ -7,7 +7,6 @@
 
 use super::program::{Leaf, PlannedLeaf, Tree};
 use crate::predicate::catalog::TRUE_BIT;
-use crate::predicate::ranges::CutTable;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Key {
@@ -36,46 +35,50 @@ pub struct Access {
 /// What the arrays of a segment need of an access. Some segments have tens of millions while they are built.
 #[derive(Clone, Copy)]
 pub struct PackedAccess {
-    /// A bit and [`LONE_BIT`], a unit and [`A_UNIT`], or the bits of "above" and "below".
-    key: [u32; 2],
+    /// The number of a bit, of an interval or of a unit, which the two top bits tell apart.
+    key: u32,
     /// The test, and in the top bit, which tests of bits leave free, whether it suffices.
     test: u32,
 }
 
-const LONE_BIT: u32 = u32::MAX;
-const A_UNIT: u32 = u32::MAX - 1;
+/// What fires an access, once each interval has a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PackedKey {
+    Bit(u32),
+    Interval(u32),
+    Unit(u32),
+}
+
+const AN_INTERVAL: u32 = 1 << 30;
+const A_UNIT: u32 = 1 << 31;
+/// What the numbers of bits, intervals and units are below.
+pub const MAX_KEYS: usize = 1 << 30;
 const SUFFICES: u32 = 1 << 31;
 
 impl PackedAccess {
-    pub fn new(access: &Access, cut_tables: &[CutTable]) -> Self {
+    /// `number` gives the number of an interval of a cut table.
+    pub fn new(access: &Access, number: impl FnOnce(u32, u32, u32) -> u32) -> Self {
         debug_assert!(access.test.leaf.as_unit().is_none(), "units are waited for, not tested");
         let key = match access.key {
-            Key::Bit(bit) => [bit, LONE_BIT],
-            Key::Unit(unit) => [unit, A_UNIT],
-            Key::Interval { table, above, below } => {
-                let table = &cut_tables[table as usize];
-                [table.above + above, table.below + below]
-            }
+            Key::Bit(bit) => bit,
+            Key::Unit(unit) => unit | A_UNIT,
+            Key::Interval { table, above, below } => number(table, above, below) | AN_INTERVAL,
         };
         Self { key, test: access.test.leaf.0 | if access.suffices { SUFFICES } else { 0 } }
     }
 
-    pub fn key(&self, cut_tables: &[CutTable]) -> Key {
-        match self.key {
-            [bit, LONE_BIT] => Key::Bit(bit),
-            [unit, A_UNIT] => Key::Unit(unit),
-            [above, below] => {
-                // The bits of tables follow one another.
-                let table = cut_tables.partition_point(|table| table.above <= above) - 1;
-                let CutTable { above: first_above, below: first_below, .. } = cut_tables[table];
-                Key::Interval { table: table as u32, above: above - first_above, below: below - first_below }
-            }
+    pub fn key(&self) -> PackedKey {
+        let number = self.key & (AN_INTERVAL - 1);
+        match self.key & (A_UNIT | AN_INTERVAL) {
+            0 => PackedKey::Bit(number),
+            AN_INTERVAL => PackedKey::Interval(number),
+            _ => PackedKey::Unit(number),
         }
     }
 
     /// The unit that is waited for.
     pub fn awaited(&self) -> Option<u32> {
-        (self.key[1] == A_UNIT).then_some(self.key[0])
+        (self.key & A_UNIT != 0).then_some(self.key & !A_UNIT)
     }
 
     pub fn test(&self) -> Leaf {

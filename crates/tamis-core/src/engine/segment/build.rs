@@ -12,6 +12,7 @@ use super::subscription_table::SubscriptionTableBuilder;
 use crate::error::Result;
 use crate::event::{Event, TermId, Terms};
 use crate::expr::normal_form::{NormalForm, normal_form};
+use crate::heap::give_back_free_memory;
 use crate::subscription::Subscription;
 use crate::term::Term;
 
@@ -22,7 +23,7 @@ const KEEPS_FORMS_BELOW: usize = 32 * 1024;
 const FIRST_ROWS: usize = 4096;
 
 /// Rows of a run: what one thread builds before it is joined with what others built. Tests have many rounds of few rows.
-const RUN: usize = if cfg!(test) { 256 } else { 2048 };
+const RUN: usize = if cfg!(test) { 256 } else { 512 };
 /// Runs of a round: they all build on the rows of the rounds before.
 const RUNS_OF_A_ROUND: usize = if cfg!(test) { 8 } else { 32 };
 /// Rows whose predicates are fetched from memory together.
@@ -192,8 +193,14 @@ impl SegmentBuilder {
     pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Terms)> {
         self.forms.seal();
         let are_kept = self.forms.roots.len() < KEEPS_FORMS_BELOW;
+        if !are_kept {
+            give_back_free_memory();
+        }
         let plan = plan_layout(&mut self.forms, samples, threads, are_kept)?;
         let forms = are_kept.then_some(self.forms);
+        if !are_kept {
+            give_back_free_memory();
+        }
         let (sharing, layout_basis) = (plan.sharing, plan.basis);
         let (layout, scoring) = plan.lay_out(self.subscription_table.priorities(), self.scoring, threads);
         let segment = Segment {
@@ -205,6 +212,9 @@ impl SegmentBuilder {
             forms,
             ..Segment::default()
         };
+        if !are_kept {
+            give_back_free_memory();
+        }
         Ok((segment, self.terms))
     }
 }

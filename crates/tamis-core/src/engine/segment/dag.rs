@@ -22,6 +22,17 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// A number below 8; all thresholds have the same.
+    fn code(self) -> u32 {
+        match self {
+            Gate::And => 0,
+            Gate::Or => 1,
+            Gate::OddParity => 2,
+            Gate::EvenParity => 3,
+            Gate::AtLeast(_) => 4,
+        }
+    }
+
     /// Whether the order of the children means nothing, so that they are sorted.
     fn sorts_children(self) -> bool {
         matches!(self, Gate::And | Gate::Or | Gate::AtLeast(_))
@@ -72,19 +83,38 @@ pub struct Dag {
     first: u32,
     heads: Vec<Head>,
     children: Vec<Ref>,
-    /// How many distinct nodes have this one as a child; counted when all are there.
-    parents: Vec<u32>,
+    /// The nodes that are thresholds, rising, and how many children of each must be true.
+    thresholds: Vec<(u32, u32)>,
+    /// How many distinct nodes have this one as a child, up to 255; counted when all are there.
+    parents: Vec<u8>,
     numbers: NumberTable,
     /// For the children of nodes that are being added.
     room: Vec<Ref>,
 }
 
-/// The gate of a node, where its children are, and how many.
+/// Where the children of a node are, how many there are, and in the upper bits the gate. There is one for each node of each
+/// expression while a segment is built, so the number that a threshold asks for is elsewhere.
 #[derive(Clone, Copy)]
 struct Head {
     first_child: u32,
-    children: u32,
-    gate: Gate,
+    gate_and_children: u32,
+}
+
+const GATE_SHIFT: u32 = 29;
+
+impl Head {
+    fn new(gate: Gate, first_child: usize, children: usize) -> Self {
+        assert!(children < 1 << GATE_SHIFT, "a node has fewer than 2^29 children");
+        Self {
+            first_child: first_child as u32,
+            gate_and_children: gate.code() << GATE_SHIFT | children as u32,
+        }
+    }
+
+    fn children(self) -> std::ops::Range<usize> {
+        let first = self.first_child as usize;
+        first..first + (self.gate_and_children & ((1 << GATE_SHIFT) - 1)) as usize
+    }
 }
 
 impl Dag {
@@ -204,11 +234,10 @@ impl Dag {
         }
         let node = self.nodes() as u32;
         self.numbers.insert(tag, node);
-        self.heads.push(Head {
-            first_child: self.children.len() as u32,
-            children: children.len() as u32,
-            gate,
-        });
+        self.heads.push(Head::new(gate, self.children.len(), children.len()));
+        if let Gate::AtLeast(least) = gate {
+            self.thresholds.push((node, least));
+        }
         self.children.extend_from_slice(children);
         node
     }
@@ -318,7 +347,8 @@ impl Dag {
         self.parents = vec![0; self.heads.len()];
         for child in &self.children {
             if let Target::Node(child) = child.target() {
-                self.parents[child as usize] += 1;
+                let parents = &mut self.parents[child as usize];
+                *parents = parents.saturating_add(1);
             }
         }
     }
@@ -344,7 +374,9 @@ impl Dag {
     /// Bytes on the heap.
     pub fn bytes(&self) -> usize {
         self.heads.capacity() * size_of::<Head>()
-            + 4 * (self.children.capacity() + self.parents.capacity())
+            + 4 * self.children.capacity()
+            + 8 * self.thresholds.capacity()
+            + self.parents.capacity()
             + self.numbers.bytes()
     }
 
@@ -354,14 +386,23 @@ impl Dag {
     }
 
     pub fn gate(&self, node: u32) -> Gate {
-        self.home(node).head(node).gate
+        let home = self.home(node);
+        match home.head(node).gate_and_children >> GATE_SHIFT {
+            0 => Gate::And,
+            1 => Gate::Or,
+            2 => Gate::OddParity,
+            3 => Gate::EvenParity,
+            _ => {
+                let at = home.thresholds.partition_point(|(threshold, _)| *threshold < node);
+                Gate::AtLeast(home.thresholds[at].1)
+            }
+        }
     }
 
     #[inline]
     pub fn children(&self, node: u32) -> &[Ref] {
         let home = self.home(node);
-        let Head { first_child, children, .. } = *home.head(node);
-        &home.children[first_child as usize..(first_child + children) as usize]
+        &home.children[home.head(node).children()]
     }
 
     /// The graph that holds a node.
@@ -378,9 +419,20 @@ impl Dag {
         &self.heads[(node - self.first) as usize]
     }
 
-    /// How many distinct nodes have this one as a child; known once all nodes are there.
-    pub fn parents(&self, node: u32) -> u32 {
+    /// How many distinct nodes have this one as a child, up to 255; known once all nodes are there.
+    pub fn parents(&self, node: u32) -> u8 {
         self.parents[node as usize]
+    }
+
+    /// Forgets all nodes but the first ones, and gives their memory back.
+    pub fn truncate(&mut self, nodes: usize) {
+        debug_assert!(self.below.is_none());
+        if let Some(head) = self.heads.get(nodes) {
+            self.children.truncate(head.first_child as usize);
+            self.children.shrink_to_fit();
+            self.heads.truncate(nodes);
+            self.heads.shrink_to_fit();
+        }
     }
 }
 
@@ -421,13 +473,7 @@ fn as_literal(form: &Form) -> Option<Ref> {
 }
 
 fn hash_node(gate: Gate, children: impl Iterator<Item = Ref>) -> u32 {
-    let gate = match gate {
-        Gate::And => 0,
-        Gate::Or => 1,
-        Gate::OddParity => 2,
-        Gate::EvenParity => 3,
-        Gate::AtLeast(least) => 4 + least as u64,
-    };
+    let gate = u64::from(gate.code()) + if let Gate::AtLeast(least) = gate { u64::from(least) } else { 0 };
     let mut hash = gate ^ 0x9E37_79B9_7F4A_7C15;
     for child in children {
         hash = (hash.rotate_left(5) ^ child.0 as u64).wrapping_mul(0x517C_C1B7_2722_0A95);

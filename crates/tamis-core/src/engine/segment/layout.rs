@@ -64,15 +64,18 @@ impl Layout {
         offset as u32 | (kind as u32) << KIND_SHIFT
     }
 
-    pub fn code_of(&self, unit: u32) -> (CodeKind, &[u32]) {
-        let (packed, next) = (self.heads[unit as usize].code, self.heads[unit as usize + 1].code);
-        let kind = match packed >> KIND_SHIFT {
+    pub fn code_kind(packed: u32) -> CodeKind {
+        match packed >> KIND_SHIFT {
             0 => CodeKind::Conjunction,
             1 => CodeKind::Disjunction,
             2 => CodeKind::Jumps,
             _ => CodeKind::Count,
-        };
-        (kind, &self.code[code_place(packed)..code_place(next)])
+        }
+    }
+
+    pub fn code_of(&self, unit: u32) -> (CodeKind, &[u32]) {
+        let (packed, next) = (self.heads[unit as usize].code, self.heads[unit as usize + 1].code);
+        (Self::code_kind(packed), &self.code[code_place(packed)..code_place(next)])
     }
 
     /// What the code of a unit tests.

@@ -3,15 +3,18 @@
 //! Forms → nodes (each distinct subexpression once) → units (nodes with their own code: whole expressions, and
 //! subexpressions that several nodes share) → accesses. `layout_writer` writes the arrays.
 
-use super::access_predicates::{Access, PackedAccess, plan};
+use std::ops::Range;
+
+use super::access_predicates::{Access, MAX_KEYS, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{Layout, MAX_CODE};
 use super::layout_writer::Plan;
+use super::planned_code::put_words;
 use super::program::{CodeKind, EVEN, Leaf, ODD, PlannedLeaf, THRESHOLD, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
-use super::units::{Compiled, CompiledUnit, Rows, Unit, parents_first};
+use super::units::{Compiled, CompiledUnit, Rows, Units};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::expr::atoms::{AtomTable, Literal};
@@ -25,7 +28,7 @@ const LEAST_PER_THREAD: usize = 4096;
 const MOST_PER_THREAD: usize = 8 * 1024;
 
 /// How far ahead of compiling memory is fetched, in units.
-const FETCH_AHEAD: usize = 4;
+const FETCH_AHEAD: u32 = 4;
 
 /// What sharing achieved.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,8 +60,8 @@ pub fn lay_out(
     Ok(plan_layout(&mut forms, samples, threads, false)?.lay_out(priorities, scoring, threads))
 }
 
-/// All that a layout takes, without the forms: they can go before the arrays are written. Unless they are kept, their
-/// predicates go as soon as each has its bits.
+/// All that a layout takes, without the forms. Unless they are kept, predicates go as soon as each has its bits, and nodes as
+/// soon as they are compiled.
 pub fn plan_layout(forms: &mut Forms, samples: &[Event<'_>], threads: usize, are_kept: bool) -> Result<Plan> {
     let (atoms, nodes) = (forms.atoms.len(), forms.dag.nodes());
     let sharing = Sharing { predicates: atoms, nodes: nodes + atoms, written_nodes: written_nodes(forms) };
@@ -68,26 +71,30 @@ pub fn plan_layout(forms: &mut Forms, samples: &[Event<'_>], threads: usize, are
         forms.atoms = AtomTable::default();
         forms.roots = vec![];
     }
-    let dag = &forms.dag;
+    let dag = std::mem::take(&mut forms.dag);
     let selectivity = Selectivity::estimate(&catalog.draft(), samples);
     let mut planner = Planner {
-        dag,
-        atoms,
         rows: &rows,
-        unit_of: vec![NOT_A_UNIT; dag.nodes()],
-        // Room costs nothing until it is used.
-        units: Vec::with_capacity(dag.nodes()),
-        node_selectivity: vec![-1.0; dag.nodes()],
-        literal_selectivity: vec![],
+        unit_of: vec![NOT_A_UNIT; nodes],
+        units: Units::default(),
+        is_active: vec![],
+        node_selectivity: Vec::with_capacity(nodes),
+        dag,
+        keeps_nodes: are_kept,
         selectivity,
         catalog,
         code: vec![],
+        words: 0,
         accesses: vec![],
         expected_candidates: 0.0,
     };
     planner.choose_units();
+    planner.estimate_nodes(atoms);
     planner.compile_units(threads)?;
-    let Planner { units, code, accesses, catalog, expected_candidates, .. } = planner;
+    let Planner { dag, units, code, accesses, catalog, expected_candidates, .. } = planner;
+    if are_kept {
+        forms.dag = dag;
+    }
     let basis = LayoutBasis { samples: samples.len(), candidates: expected_candidates };
     Ok(Plan { catalog, rows, units, code, accesses, sharing, basis })
 }
@@ -99,97 +106,117 @@ fn written_nodes(forms: &Forms) -> usize {
 }
 
 struct Planner<'a> {
-    dag: &'a Dag,
-    /// How many atoms there are.
-    atoms: usize,
+    dag: Dag,
+    keeps_nodes: bool,
     rows: &'a Rows,
     unit_of: Vec<u32>,
-    units: Vec<Unit>,
+    units: Units,
+    /// By unit: a subscription, or some unit that has it as an access, waits for it to fire.
+    is_active: Vec<bool>,
     node_selectivity: Vec<f64>,
-    /// By literal: each is asked for once per node that has it.
-    literal_selectivity: Vec<f64>,
     selectivity: Selectivity,
     catalog: CatalogBuilder,
-    code: Vec<u32>,
+    code: Vec<u8>,
+    words: usize,
     accesses: Vec<PackedAccess>,
     /// By the selectivities of the accesses that are in use.
     expected_candidates: f64,
 }
 
 impl Planner<'_> {
+    /// Numbers the units, parents first: children have lower nodes than their parents.
     fn choose_units(&mut self) {
-        for node in 0..self.dag.nodes() as u32 {
+        const CHOSEN: u32 = 0;
+        let nodes = self.dag.nodes() as u32;
+        let mut count = 0;
+        for node in 0..nodes {
             let counts = !matches!(self.dag.gate(node), Gate::And | Gate::Or);
             let has_rows = !self.rows.of(node).is_empty();
             if has_rows || counts || self.dag.parents(node) >= 2 {
-                self.make_unit(node);
+                self.unit_of[node as usize] = CHOSEN;
             }
             if counts {
                 for child in self.dag.children(node) {
                     if let Target::Node(child) = child.target() {
-                        self.make_unit(child);
+                        self.unit_of[child as usize] = CHOSEN;
                     }
                 }
             }
         }
+        for unit in self.unit_of.iter_mut().rev().filter(|unit| **unit == CHOSEN) {
+            *unit = count;
+            count += 1;
+        }
+        let chosen = || (0..nodes).rev().filter(|node| self.unit_of[*node as usize] != NOT_A_UNIT);
+        let units = chosen().map(|node| (node, self.dag.parents(node) > 0));
+        self.is_active = chosen().map(|node| !self.rows.of(node).is_empty()).collect();
+        self.units = Units::new(units, count as usize);
     }
 
-    fn make_unit(&mut self, node: u32) {
-        if self.unit_of[node as usize] == NOT_A_UNIT {
-            self.unit_of[node as usize] = self.units.len() as u32;
-            self.units.push(Unit {
-                node,
-                code: 0..0,
-                kind: CodeKind::Conjunction,
-                accesses: 0..0,
-                remembered: self.dag.parents(node) > 0,
-                active: !self.rows.of(node).is_empty(),
-            });
+    fn estimate_nodes(&mut self, atoms: usize) {
+        // Each literal is asked for once per node that has it.
+        let literals = (0..2 * atoms as u32).map(Literal);
+        let literals: Vec<f64> =
+            literals.map(|literal| self.literal(self.catalog.find_test(literal)).selectivity()).collect();
+        for node in 0..self.dag.nodes() as u32 {
+            let estimate = self.estimate(node, &literals);
+            self.node_selectivity.push(estimate);
         }
     }
 
     /// Compiles every unit, several threads a run of them each; what comes out does not depend on how many.
     fn compile_units(&mut self, threads: usize) -> Result<()> {
-        let literals = (0..2 * self.atoms as u32).map(Literal);
-        self.literal_selectivity =
-            literals.map(|literal| self.literal(self.catalog.find_test(literal)).selectivity()).collect();
-        for node in 0..self.dag.nodes() as u32 {
-            self.node_selectivity[node as usize] = self.estimate(node);
+        let units = self.units.len();
+        if units >= MAX_KEYS {
+            return Err(too_many());
         }
-        let order = parents_first(&self.units);
-        let run = order.len().div_ceil(threads).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
-        for round in order.chunks(run * threads) {
+        let run = units.div_ceil(threads).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
+        for first in (0..units).step_by(run * threads) {
+            let end = units.min(first + run * threads);
             let planner = &*self;
-            let compiled: Vec<(&[u32], Compiled)> = std::thread::scope(|scope| {
-                let (first, others) = round.split_at(run.min(round.len()));
-                let others: Vec<_> = others
-                    .chunks(run)
-                    .map(|run| scope.spawn(move || (run, planner.compile_run(run))))
-                    .collect();
-                let first = (first, planner.compile_run(first));
+            let compile = |start: usize| planner.compile_run(start as u32..end.min(start + run) as u32);
+            let compiled: Vec<Compiled> = std::thread::scope(|scope| {
+                let others = (first..end).step_by(run).skip(1);
+                let others: Vec<_> = others.map(|start| scope.spawn(move || compile(start))).collect();
+                let first = compile(first);
                 let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
                 std::iter::once(first).chain(others).collect()
             });
             if self.code.is_empty() {
-                let expected = |count: usize| (count * order.len()).div_ceil(round.len());
-                let all = |count: fn(&Compiled) -> usize| compiled.iter().map(|(_, part)| count(part)).sum();
+                let expected = |count: usize| (count * units).div_ceil(end);
+                let all = |count: fn(&Compiled) -> usize| compiled.iter().map(count).sum();
                 self.code.reserve_exact(expected(all(|part| part.code.len())));
                 self.accesses.reserve_exact(expected(all(|part| part.accesses.len())));
             }
-            for (run, compiled) in compiled {
-                self.take(run, compiled)?;
+            for (compiled, start) in compiled.into_iter().zip((first..end).step_by(run)) {
+                self.take(start as u32, compiled)?;
+            }
+            if !self.keeps_nodes {
+                self.forget_nodes(self.units.node(end as u32 - 1) as usize);
             }
         }
         Ok(())
     }
 
-    fn compile_run(&self, units: &[u32]) -> Compiled {
+    /// Gives back what is known of the nodes from one on: no unit that is still to be compiled has them.
+    fn forget_nodes(&mut self, from: usize) {
+        self.dag.truncate(from);
+        self.unit_of.truncate(from);
+        self.unit_of.shrink_to_fit();
+        self.node_selectivity.truncate(from);
+        self.node_selectivity.shrink_to_fit();
+    }
+
+    fn compile_run(&self, units: Range<u32>) -> Compiled {
         let mut compiled = Compiled { units: Vec::with_capacity(units.len()), ..Compiled::default() };
-        for (at, unit) in units.iter().enumerate() {
-            if let Some(later) = units.get(at + FETCH_AHEAD) {
-                self.fetch_tests(self.units[*later as usize].node);
+        let mut code = vec![];
+        for unit in units.clone() {
+            if unit + FETCH_AHEAD < units.end {
+                self.fetch_tests(self.units.node(unit + FETCH_AHEAD));
             }
-            self.compile_unit(*unit, &mut compiled);
+            self.compile_unit(unit, &mut compiled, &mut code);
+            put_words(&code, &mut compiled.code);
+            code.clear();
         }
         compiled
     }
@@ -205,36 +232,43 @@ impl Planner<'_> {
 
     /// Adds what was compiled of the next units, parents first: when a unit's turn comes, it is known
     /// whether anybody waits for it, and if nobody does it needs no access.
-    fn take(&mut self, units: &[u32], compiled: Compiled) -> Result<()> {
-        let first_code = self.code.len();
+    fn take(&mut self, first: u32, compiled: Compiled) -> Result<()> {
+        let first_word = self.words;
+        self.words += compiled.words;
         let accesses = self.accesses.len() + compiled.accesses.len();
-        if first_code + compiled.code.len() >= MAX_CODE || u32::try_from(accesses).is_err() {
-            return Err(Error::Argument("too many subscriptions for one segment".into()));
+        // Keys of intervals are fewer than accesses.
+        if self.words >= MAX_CODE || accesses >= MAX_KEYS {
+            return Err(too_many());
         }
         self.code.extend(compiled.code);
-        let (mut code_at, mut access_at) = (0, 0);
-        for (at, part) in units.iter().zip(compiled.units) {
-            let accesses = &compiled.accesses[access_at..part.accesses_end as usize];
-            let unit = &mut self.units[*at as usize];
-            unit.kind = part.kind;
-            unit.remembered |= part.remembered;
-            unit.code = first_code as u32 + code_at..first_code as u32 + part.code_end;
-            let first_access = self.accesses.len();
-            if unit.active {
-                self.accesses.extend_from_slice(accesses);
+        let mut access_at = 0;
+        for (unit, part) in (first..).zip(compiled.units) {
+            if part.remembered {
+                self.units.remember(unit);
+            }
+            if self.is_active[unit as usize] {
                 self.expected_candidates += part.candidates;
+                for access in &compiled.accesses[access_at..part.accesses_end as usize] {
+                    let catalog = &mut self.catalog;
+                    let access = PackedAccess::new(access, |table, above, below| {
+                        catalog.want_interval(table, above, below)
+                    });
+                    if let Some(awaited) = access.awaited() {
+                        self.is_active[awaited as usize] = true;
+                    }
+                    self.accesses.push(access);
+                }
             }
-            unit.accesses = first_access as u32..self.accesses.len() as u32;
-            for awaited in self.accesses[first_access..].iter().filter_map(PackedAccess::awaited) {
-                self.units[awaited as usize].active = true;
-            }
-            (code_at, access_at) = (part.code_end, part.accesses_end as usize);
+            let code_end = first_word + part.code_end as usize;
+            self.units.set_ends(unit, code_end, part.kind, self.accesses.len());
+            access_at = part.accesses_end as usize;
         }
         Ok(())
     }
 
-    fn compile_unit(&self, unit: u32, out: &mut Compiled) {
-        let Unit { node, mut remembered, .. } = self.units[unit as usize];
+    /// Adds what a unit compiles to, its code to `code`.
+    fn compile_unit(&self, unit: u32, out: &mut Compiled, code: &mut Vec<u32>) {
+        let (node, mut remembered) = (self.units.node(unit), self.units.is_remembered(unit));
         let candidates;
         let kind = match self.dag.gate(node) {
             Gate::And | Gate::Or => {
@@ -246,39 +280,35 @@ impl Planner<'_> {
                 } else if !remembered {
                     tree = without_implied(tree, &accesses[0]);
                 }
-                self.keep(&accesses, out);
-                tree.compile(&mut out.code)
+                out.accesses.extend(accesses);
+                tree.compile(code)
             }
             gate @ (Gate::OddParity | Gate::EvenParity) => {
-                out.code.push(if gate == Gate::OddParity { ODD } else { EVEN });
-                candidates = self.compile_parity(node, out);
+                code.push(if gate == Gate::OddParity { ODD } else { EVEN });
+                candidates = self.compile_parity(node, out, code);
                 remembered = true;
                 CodeKind::Count
             }
             Gate::AtLeast(least) => {
-                out.code.push(THRESHOLD + least);
-                candidates = self.compile_threshold(node, least as usize, out);
+                code.push(THRESHOLD + least);
+                candidates = self.compile_threshold(node, least as usize, out, code);
                 remembered = true;
                 CodeKind::Count
             }
         };
+        out.words += code.len();
         out.units.push(CompiledUnit {
             kind,
             remembered,
             candidates,
-            code_end: out.code.len() as u32,
+            code_end: out.words as u32,
             accesses_end: out.accesses.len() as u32,
         });
     }
 
-    fn keep(&self, accesses: &[Access], out: &mut Compiled) {
-        let tables = self.catalog.cut_tables();
-        out.accesses.extend(accesses.iter().map(|access| PackedAccess::new(access, tables)));
-    }
-
     /// A parity is undefined unless each child is true or false, so both forms of the child that is
     /// defined least often are its accesses. Returns how often they fire.
-    fn compile_parity(&self, node: u32, out: &mut Compiled) -> f64 {
+    fn compile_parity(&self, node: u32, out: &mut Compiled, code: &mut Vec<u32>) -> f64 {
         let pairs: Vec<(u32, u32)> = self
             .dag
             .children(node)
@@ -286,36 +316,34 @@ impl Planner<'_> {
             .map(|pair| (self.unit_of_ref(pair[0]), self.unit_of_ref(pair[1])))
             .collect();
         for (t, f) in &pairs {
-            out.code.extend([Leaf::unit(*t).0, Leaf::unit(*f).0]);
+            code.extend([Leaf::unit(*t).0, Leaf::unit(*f).0]);
         }
         let rarest = pairs.iter().min_by(|a, b| self.pair_cost(a).total_cmp(&self.pair_cost(b)));
         for child in rarest.into_iter().flat_map(|(t, f)| [*t, *f]) {
             let leaf = PlannedLeaf {
                 leaf: Leaf::unit(child),
-                selectivity: self.node_selectivity[self.units[child as usize].node as usize],
+                selectivity: self.node_selectivity[self.units.node(child) as usize],
                 cut: None,
             };
             // That one child is true or false does not make the parity true.
             let accesses = plan(&Tree::Leaf(leaf), &|_| 1.0).1.into_iter();
-            let accesses: Vec<_> = accesses.map(|access| Access { suffices: false, ..access }).collect();
-            self.keep(&accesses, out);
+            out.accesses.extend(accesses.map(|access| Access { suffices: false, ..access }));
         }
         rarest.map_or(0.0, |pair| self.pair_cost(pair))
     }
 
     /// Of all children but fewer than are needed, one must be true: the rarest of them are the accesses. Returns how often
     /// they fire.
-    fn compile_threshold(&self, node: u32, least: usize, out: &mut Compiled) -> f64 {
+    fn compile_threshold(&self, node: u32, least: usize, out: &mut Compiled, code: &mut Vec<u32>) -> f64 {
         let mut leaves: Vec<PlannedLeaf> =
             self.dag.children(node).iter().map(|child| self.single_leaf(*child)).collect();
         let cost = |leaf: &PlannedLeaf| if leaf.leaf.is_bit_clear() { 1.0 } else { leaf.selectivity };
         leaves.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
-        out.code.extend(leaves.iter().map(|leaf| leaf.leaf.0));
+        code.extend(leaves.iter().map(|leaf| leaf.leaf.0));
         let needed = leaves.len() - least + 1;
         for leaf in &leaves[..needed] {
             let accesses = plan(&Tree::Leaf(*leaf), &|_| 1.0).1.into_iter();
-            let accesses: Vec<_> = accesses.map(|access| Access { suffices: false, ..access }).collect();
-            self.keep(&accesses, out);
+            out.accesses.extend(accesses.map(|access| Access { suffices: false, ..access }));
         }
         leaves[..needed].iter().map(cost).sum()
     }
@@ -323,7 +351,7 @@ impl Planner<'_> {
     /// The one test that a child of a threshold is: a bit, or its unit.
     fn single_leaf(&self, child: Ref) -> PlannedLeaf {
         let unit = self.unit_of_ref(child);
-        let node = self.units[unit as usize].node;
+        let node = self.units.node(unit);
         if let [only] = self.dag.children(node)
             && let Target::Literal(literal) = only.target()
             && let Tree::Leaf(leaf) = self.literal(self.catalog.test(literal))
@@ -335,7 +363,7 @@ impl Planner<'_> {
     }
 
     fn pair_cost(&self, (t, f): &(u32, u32)) -> f64 {
-        [t, f].iter().map(|unit| self.node_selectivity[self.units[**unit as usize].node as usize]).sum()
+        [t, f].iter().map(|unit| self.node_selectivity[self.units.node(**unit) as usize]).sum()
     }
 
     fn unit_of_ref(&self, child: Ref) -> u32 {
@@ -416,9 +444,9 @@ impl Planner<'_> {
     }
 
     /// Assumes that predicates are independent.
-    fn estimate(&self, node: u32) -> f64 {
+    fn estimate(&self, node: u32, literals: &[f64]) -> f64 {
         let of = |child: &Ref| match child.target() {
-            Target::Literal(literal) => self.literal_selectivity[literal.0 as usize],
+            Target::Literal(literal) => literals[literal.0 as usize],
             Target::Node(node) => self.node_selectivity[node as usize],
         };
         let children = self.dag.children(node);
@@ -437,6 +465,10 @@ impl Planner<'_> {
             }
         }
     }
+}
+
+fn too_many() -> Error {
+    Error::Argument("too many subscriptions for one segment".into())
 }
 
 /// How often at least this many of independent tests hold.

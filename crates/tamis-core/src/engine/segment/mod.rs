@@ -6,6 +6,7 @@
 pub mod access_predicates;
 pub mod best_first;
 pub mod bit_parallel;
+mod buckets;
 pub mod buffered_subscription;
 pub mod build;
 pub mod counters;
@@ -17,6 +18,7 @@ pub mod layout_planner;
 pub mod layout_writer;
 mod masks;
 pub mod matcher;
+mod planned_code;
 pub mod program;
 pub mod record;
 pub mod relaxed;

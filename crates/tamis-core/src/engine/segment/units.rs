@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::access_predicates::PackedAccess;
+use super::access_predicates::Access;
+use super::layout::{Layout, code_place};
 use super::program::CodeKind;
 
 /// Rows by node.
@@ -34,25 +35,77 @@ impl Rows {
     }
 }
 
-/// Offsets of code and of accesses fit 32 bits, as they do in the layout.
-pub struct Unit {
-    pub node: u32,
-    pub code: Range<u32>,
-    pub accesses: Range<u32>,
-    pub kind: CodeKind,
-    /// Reached in several ways, so what is known of it is remembered during an event.
-    pub remembered: bool,
-    /// Some unit below it, or a subscription, waits for it to fire.
-    pub active: bool,
+/// The units in the order in which they are compiled, parents first. Code and accesses of each begin where those of the
+/// unit before end, and there are more units than rows, so that each has 12 bytes.
+#[derive(Default)]
+pub struct Units(Vec<Unit>);
+
+struct Unit {
+    /// The node, and in the top bit, which nodes leave free, whether it is reached in several ways.
+    node: u32,
+    /// The end of its code and the code's kind, as in the layout.
+    code_end: u32,
+    accesses_end: u32,
 }
 
-impl Unit {
-    pub fn code_range(&self) -> Range<usize> {
-        self.code.start as usize..self.code.end as usize
+const REMEMBERED: u32 = 1 << 31;
+
+impl Units {
+    /// Units of these nodes, not compiled yet.
+    pub fn new(nodes: impl Iterator<Item = (u32, bool)>, count: usize) -> Self {
+        let mut units = Vec::with_capacity(count);
+        units.extend(nodes.map(|(node, remembered)| Unit {
+            node: node | if remembered { REMEMBERED } else { 0 },
+            code_end: 0,
+            accesses_end: 0,
+        }));
+        Self(units)
     }
 
-    pub fn access_range(&self) -> Range<usize> {
-        self.accesses.start as usize..self.accesses.end as usize
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The unit of a node comes before those of nodes with lower numbers.
+    pub fn node(&self, unit: u32) -> u32 {
+        self.0[unit as usize].node & !REMEMBERED
+    }
+
+    /// Whether it is reached in several ways, so that what is known of it is remembered during an event.
+    pub fn is_remembered(&self, unit: u32) -> bool {
+        self.0[unit as usize].node & REMEMBERED != 0
+    }
+
+    pub fn remember(&mut self, unit: u32) {
+        self.0[unit as usize].node |= REMEMBERED;
+    }
+
+    /// Says where code and accesses of a unit end; those before it were given theirs.
+    pub fn set_ends(&mut self, unit: u32, code_end: usize, kind: CodeKind, accesses_end: usize) {
+        let unit = &mut self.0[unit as usize];
+        (unit.code_end, unit.accesses_end) = (Layout::pack_code(code_end, kind), accesses_end as u32);
+    }
+
+    pub fn kind(&self, unit: u32) -> CodeKind {
+        Layout::code_kind(self.0[unit as usize].code_end)
+    }
+
+    /// The words of its code.
+    pub fn words(&self, unit: u32) -> usize {
+        self.from(unit, |before| code_place(before.code_end)).len()
+    }
+
+    pub fn accesses(&self, unit: u32) -> Range<usize> {
+        self.from(unit, |before| before.accesses_end as usize)
+    }
+
+    fn from(&self, unit: u32, end: impl Fn(&Unit) -> usize) -> Range<usize> {
+        let start = unit.checked_sub(1).map_or(0, |before| end(&self.0[before as usize]));
+        start..end(&self.0[unit as usize])
+    }
+
+    pub fn iter(&self) -> Range<u32> {
+        0..self.0.len() as u32
     }
 }
 
@@ -60,8 +113,10 @@ impl Unit {
 /// turns out to wait for.
 #[derive(Default)]
 pub struct Compiled {
-    pub code: Vec<u32>,
-    pub accesses: Vec<PackedAccess>,
+    /// As [`planned_code`](super::planned_code) stores it.
+    pub code: Vec<u8>,
+    pub words: usize,
+    pub accesses: Vec<Access>,
     pub units: Vec<CompiledUnit>,
 }
 
@@ -70,14 +125,7 @@ pub struct CompiledUnit {
     pub remembered: bool,
     /// How often one of its accesses fires, per event.
     pub candidates: f64,
-    /// Code and accesses begin where those of the unit before end.
+    /// Code, in words, and accesses begin where those of the unit before end.
     pub code_end: u32,
     pub accesses_end: u32,
-}
-
-/// The numbers of units, parents first: children have lower nodes than their parents.
-pub fn parents_first(units: &[Unit]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..units.len() as u32).collect();
-    order.sort_unstable_by_key(|unit| std::cmp::Reverse(units[*unit as usize].node));
-    order
 }

@@ -231,3 +231,13 @@ fn buffers_share_their_values_and_outlive_the_snapshot() {
     let sum: u16 = std::thread::spawn(move || owned.iter().sum()).join().unwrap();
     assert_eq!(sum, 3);
 }
+
+#[test]
+fn values_that_move_to_huge_pages_in_pieces_stay_what_they_were() {
+    // More than a piece, a whole number of them, and one value more.
+    for len in [1usize << 20, 3 << 20, (3 << 20) + 1] {
+        let moved = SharedSlice::from((0..len as u32).collect::<Vec<_>>());
+        assert_eq!(moved.len(), len);
+        assert!(moved.iter().enumerate().all(|(at, value)| *value == at as u32));
+    }
+}
