@@ -38,6 +38,9 @@ EVENTS: list[dict[str, Any]] = [
     {"i": 2, "f": -0.0, "s": "a\\b", "ints": [None], "words": [None], "floats": [math.nan], "place": {}},
     {"f": math.nan, "s": "É", "ints": [1, None], "words": ["a", None], "floats": [-0.0]},
     {"i": 3, "f": math.inf, "s": "50%", "ints": [1, 2], "words": ["a", "b"], "floats": [0.0, None]},
+    {"f": 2.0**63},  # one more than the largest integer; Spark reads it as that
+    {"f": -(2.0**63)},
+    {"f": 2.0**63 - 1024},
     {"i": LEAST, "f": 0.1, "s": "it's", "ints": [LEAST], "words": ["it's"], "floats": [1.5]},
     {
         "i": GREATEST,
@@ -72,7 +75,13 @@ EXPRESSIONS = [
     *("i + 1 > 0", "i - 1 < 0", "i * i > 0", "abs(i) > 0", "-i > 0", "i + i IS NULL", "abs(f) >= 0.0"),
     *("i % -1 = 0", "i % 3 = 1", "i % i = 0", "-5 % i = -1", "i / 0 IS NULL"),
     *("floor(f) >= 0", "ceil(f) >= 0", f"floor(f * {GREATEST}) IS NULL"),
-    *("CAST(f AS int) = 0", "CAST('7.5' || s AS int) IS NULL", "CAST(CAST(i AS string) AS int) = i"),
+    *(
+        "CAST(f AS int) = 0",
+        f"CAST(f AS int) = {LEAST}",
+        "CAST(f AS int) = 9223372036854774784",
+        "CAST('7.5' || s AS int) IS NULL",
+        "CAST(CAST(i AS string) AS int) = i",
+    ),
     *("CAST(coalesce(s, '7.5') AS int) IS NULL", "CAST(i % 5 AS timestamp) > TIMESTAMP '1970-01-01'"),
     *("CAST(CAST(i % 5 AS timestamp) - INTERVAL 1 MICROSECOND AS int) = i - 1",),
     *("exists(ints, x -> x + x > 0)", "forall(ints, x -> abs(x) >= 0)", "exists(floats, x -> floor(x) = 0)"),

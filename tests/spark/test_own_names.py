@@ -35,6 +35,10 @@ def test_bounds_in_another_case_are_not_ignored(spark: Any) -> None:
     )
     [row] = tamis.spark.valid_at(rules, "ts").collect()
     assert row.asDict() == {"id": "a", "expression": "x = 1 AND (ts < TIMESTAMP '2026-05-01 00:00:00')^0"}
+    [asked] = tamis.spark.valid_at(rules, "ts", valid_to="VALID_TO").collect()
+    assert asked.expression == row.expression
+    with pytest.raises(tamis.ArgumentError, match="no column 'until'; they have id, expression"):
+        tamis.spark.valid_at(rules, "ts", valid_to="until")
 
 
 def test_a_followed_table_may_have_columns_called_as_ours(spark: Any) -> None:
@@ -47,3 +51,6 @@ def test_a_followed_table_may_have_columns_called_as_ours(spark: Any) -> None:
     assert row.asDict() == {"op": "add", "sequence": 9, "id": "a", "expression": "x > 1"}
     plain = as_changes(feed.selectExpr("id AS ID", "EXPRESSION", "_change_type", "_commit_version"))
     assert plain.columns == ["op", "sequence", "id", "expression"]
+    named = as_changes(feed, {"id": "ID", "expression": "expression", "Priority": "TEXT"})
+    [row] = named.collect()
+    assert (row.id, row.expression, row["Priority"]) == (7, "EXPR", "x > 1")

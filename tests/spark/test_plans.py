@@ -43,8 +43,7 @@ def single(rules: Any) -> tamis.spark.BuiltIndex:
     return tamis.spark.build(rules, plan="replicated")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shards", [2, 5])
+@pytest.mark.parametrize("shards", [pytest.param(2, marks=pytest.mark.slow), 5])
 def test_sharding_changes_no_answer(
     single: tamis.spark.BuiltIndex, rules: Any, events: Any, shards: int
 ) -> None:

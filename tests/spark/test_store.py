@@ -335,7 +335,6 @@ def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: 
     assert version.number == 1
 
 
-@pytest.mark.slow
 def test_a_running_stream_follows_when_the_store_gets_more_shards_and_fewer(
     spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
 ) -> None:

@@ -105,20 +105,9 @@ impl PyFlow {
                 self.locked(py, |flow| flow.push_many(stream, records, arrival))
             }
             Given::Tables { batches, .. } => py.detach(|| {
-                let terms: Vec<Terms> = batches.iter().map(terms_of).collect();
-                let read = batches.iter().zip(&terms);
-                // A table that cannot be read is refused as a whole.
-                let read: Result<Vec<_>, _> =
-                    read.map(|(batch, terms)| ArrowEvents::new(batch, terms, None)).collect();
-                match read {
-                    Ok(events) => {
-                        // One by one: each is evaluated while it lies in the cache.
-                        let records =
-                            events.iter().zip(&terms).flat_map(|(events, terms)| events.records(terms));
-                        self.0.lock().push_many(stream, records, arrival)
-                    }
-                    Err(error) => (vec![], Err(error.into())),
-                }
+                let mut told = vec![];
+                let outcome = push_tables(&mut self.0.lock(), stream, &batches, arrival, &mut told);
+                (told, outcome)
             }),
         };
         Ok((to_python(py, told)?, fault(py, outcome)))
@@ -216,6 +205,39 @@ fn output_to_python(py: Python<'_>, output: Output) -> PyResult<Bound<'_, PyTupl
 }
 
 /// All columns of a batch.
+/// Rows of a table that are read at once: what is read of nested columns stays in memory until the last of them.
+const ROWS_AT_ONCE: usize = 4_096;
+
+fn push_tables(
+    flow: &mut Flow,
+    stream: &str,
+    batches: &[RecordBatch],
+    arrival: Option<i64>,
+    told: &mut Vec<Output>,
+) -> tamis_core::Result<()> {
+    let terms: Vec<Terms> = batches.iter().map(terms_of).collect();
+    // A table that cannot be read is refused as a whole.
+    for (batch, terms) in batches.iter().zip(&terms) {
+        ArrowEvents::new(batch, terms, None)?;
+    }
+    let parts =
+        batches.iter().zip(&terms).flat_map(|(batch, terms)| parts(batch).map(move |part| (part, terms)));
+    let mut first_row = 0;
+    for (part, terms) in parts {
+        // One by one: each is evaluated while it lies in the cache.
+        let records = ArrowEvents::new(&part, terms, None)?;
+        flow.push_rows(stream, first_row, records.records(terms), arrival, told)?;
+        first_row += part.num_rows();
+    }
+    // A stream that nobody knows is an error, whether there are rows or not.
+    flow.push_rows(stream, first_row, [], arrival, told)
+}
+
+fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    (0..rows).step_by(ROWS_AT_ONCE).map(move |at| batch.slice(at, ROWS_AT_ONCE.min(rows - at)))
+}
+
 fn terms_of(batch: &RecordBatch) -> Terms {
     let mut terms = Terms::default();
     intern_fields(batch.schema().fields(), "", &mut terms);

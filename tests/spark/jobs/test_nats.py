@@ -77,7 +77,6 @@ def test_an_empty_stream_gives_no_rows(session: Any, nats: Any, stream: str) -> 
     assert reader(session, nats, stream).load().collect() == []
 
 
-@pytest.mark.slow
 def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run() -> list[int]:
         """Run all that is there, and say how many rows each micro-batch had."""
@@ -100,7 +99,6 @@ def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp
     assert sorted(int(row.data) for row in written) == list(range(12))
 
 
-@pytest.mark.slow
 def test_lost_messages_are_not_passed_over(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run(**options: str) -> None:
         events = streaming(session, nats, stream, **options).load()

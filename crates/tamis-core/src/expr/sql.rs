@@ -327,9 +327,14 @@ impl Writer {
                 format!("(CASE WHEN {first} >= 0 THEN {first} ELSE try_subtract(0, {first}) END)")
             }
             "abs" | "round" if !spark => format!("TRY({name}({all}))"),
-            // A float of which the integer does not fit into 64 bits is cut off at the largest.
+            // A float of which the integer does not fit into 64 bits is cut off at the largest. TRY_CAST notices all
+            // but 2^63, which is the largest integer read as a float.
             "floor" | "ceil" if spark => {
-                format!("(CASE WHEN TRY_CAST({first} AS BIGINT) IS NOT NULL THEN {name}({all}) END)")
+                let fits = format!("TRY_CAST({first} AS BIGINT) IS NOT NULL AND {}", is_below_2_to_63(first));
+                format!("(CASE WHEN {fits} THEN {name}({all}) END)")
+            }
+            "cast as int" if spark => {
+                format!("(CASE WHEN {} THEN TRY_CAST({first} AS BIGINT) END)", is_below_2_to_63(first))
             }
             "floor" | "ceil" => format!("TRY_CAST({name}({all}) AS BIGINT)"),
             "+ months" if spark => format!("try_add({first}, INTERVAL '{second}' MONTH)"),
@@ -462,10 +467,16 @@ fn false_if_present(name: &str) -> String {
     format!("CASE WHEN {name} IS NOT NULL THEN FALSE END")
 }
 
+/// For Spark, where 2^63 as a float passes for an integer of 64 bits.
+fn is_below_2_to_63(value: &str) -> String {
+    format!("TRY_CAST({value} AS DECIMAL(38, 6)) < 9223372036854775808")
+}
+
 /// DuckDB rounds where Spark cuts off, also in text, and knows no seconds of a timestamp. What is known of the value
 /// keeps the text short: where nothing is, the value is written once for each type.
 fn duckdb_integer(value: &str, kind: Option<Kind>) -> String {
-    let cut = format!("trunc(TRY_CAST({value} AS DOUBLE))::VARCHAR");
+    // The digits of a float itself would be the shortest that name it, not those of its integer.
+    let cut = format!("TRY_CAST(trunc(TRY_CAST({value} AS DOUBLE)) AS HUGEINT)::VARCHAR");
     let seconds =
         |time: &str| format!("(epoch_us(date_trunc('second', TRY_CAST({time} AS TIMESTAMP))) // 1000000)");
     let digits = format!("regexp_extract({value}::VARCHAR, '^\\s*([+-]?[0-9]+)\\s*$', 1)");
@@ -576,7 +587,8 @@ mod tests {
             ),
             (
                 "floor(a) = 1",
-                "(CASE WHEN TRY_CAST(`a` AS BIGINT) IS NOT NULL THEN floor(`a`) END) = 1",
+                "(CASE WHEN TRY_CAST(`a` AS BIGINT) IS NOT NULL AND TRY_CAST(`a` AS DECIMAL(38, 6)) < 9223372036854775808 \
+                 THEN floor(`a`) END) = 1",
                 r#"TRY_CAST(floor("a") AS BIGINT) = 1"#,
             ),
             ("`say \"hi\"` IS NOT NULL", "`say \"hi\"` IS NOT NULL", r#""say ""hi""" IS NOT NULL"#),

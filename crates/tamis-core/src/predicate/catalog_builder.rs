@@ -153,6 +153,11 @@ impl CatalogBuilder {
         Catalog { cut_tables: self.cut_tables.clone().into(), ..self.catalog.clone() }
     }
 
+    /// How many bits there are.
+    pub fn bits(&self) -> usize {
+        self.catalog.bits as usize
+    }
+
     /// Gives up what says how literals are tested: nobody will ask for a test any more.
     pub fn forget_tests(&mut self) {
         self.places = vec![];

@@ -29,13 +29,23 @@ impl Flow {
         arrival: Option<i64>,
     ) -> (Vec<Output>, Result<()>) {
         let mut told = vec![];
-        let outcome = self.stream_number(stream).and_then(|stream| {
-            records.into_iter().enumerate().try_for_each(|(row, record)| {
-                self.accept(stream, record, arrival, &mut told)
-                    .map_err(|error| error.within(&format!("row {row}")))
-            })
-        });
+        let outcome = self.push_rows(stream, 0, records, arrival, &mut told);
         (told, outcome)
+    }
+
+    /// The same for a part of a table, which starts at a row of it. What is told comes behind what was told before.
+    pub fn push_rows(
+        &mut self,
+        stream: &str,
+        first_row: usize,
+        records: impl IntoIterator<Item = Record>,
+        arrival: Option<i64>,
+        told: &mut Vec<Output>,
+    ) -> Result<()> {
+        let stream = self.stream_number(stream)?;
+        (first_row..).zip(records).try_for_each(|(row, record)| {
+            self.accept(stream, record, arrival, told).map_err(|error| error.within(&format!("row {row}")))
+        })
     }
 
     fn accept(

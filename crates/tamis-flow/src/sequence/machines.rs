@@ -1,12 +1,11 @@
 //! The partial matches of each tree and key. A key is looked for once for all trees with the same BY.
 //!
 //! ```text
-//! keys       (BY, key) → number of the key → its trees, in order: tree, number of what is held, strict
+//! keys       (BY, key) → number of the key → its trees (`begun`), each with the number of what is held
 //! held       number → the partial matches of one tree at one key
 //! ```
 
-use smallvec::SmallVec;
-
+use super::begun::BegunTrees;
 use super::held::Held;
 use super::plan::TreeId;
 use crate::by_key::ByKey;
@@ -15,16 +14,8 @@ use crate::slots::Slots;
 
 #[derive(Default)]
 pub(super) struct Machines {
-    keys: ByKey<SmallVec<[Begun; 4]>>,
+    keys: ByKey<BegunTrees>,
     held: Slots<Held>,
-}
-
-/// A tree that has begun at a key.
-struct Begun {
-    tree: TreeId,
-    number: u32,
-    /// It must see every row of the key.
-    strict: bool,
 }
 
 impl Machines {
@@ -35,28 +26,24 @@ impl Machines {
 
     /// What is held for a tree at a key.
     pub fn at(&self, key: u32, tree: TreeId) -> Option<u32> {
-        let begun = &self.keys[key];
-        let at = begun.binary_search_by_key(&tree, |begun| begun.tree).ok()?;
-        Some(begun[at].number)
+        self.keys[key].number_of(tree)
     }
 
     /// The strict trees that have begun at a key.
     pub fn strict_trees(&self, key: u32) -> impl Iterator<Item = TreeId> {
-        self.keys[key].iter().filter(|begun| begun.strict).map(|begun| begun.tree)
+        self.keys[key].strict()
     }
 
     /// Holds something for a tree that has not begun at the key; says the number of the key, too.
     pub fn insert(&mut self, by: u32, key: &Key, strict: bool, held: impl FnOnce(u32) -> Held) -> (u32, u32) {
         let key = match self.keys.find(by, key) {
             Some(number) => number,
-            None => self.keys.insert(by, key.clone(), SmallVec::new()),
+            None => self.keys.insert(by, key.clone(), BegunTrees::default()),
         };
         let held = held(key);
         let tree = held.tree;
         let number = self.held.insert(held);
-        let begun = &mut self.keys[key];
-        let place = begun.partition_point(|begun| begun.tree < tree);
-        begun.insert(place, Begun { tree, number, strict });
+        self.keys[key].insert(tree, number, strict);
         (number, key)
     }
 
@@ -64,7 +51,7 @@ impl Machines {
     pub fn remove(&mut self, number: u32) -> Option<Held> {
         let held = self.held.remove(number)?;
         let begun = &mut self.keys[held.key];
-        begun.retain(|begun| begun.number != number);
+        begun.remove(held.tree);
         if begun.is_empty() {
             self.keys.remove(held.key);
         }

@@ -5,6 +5,7 @@
 //! them an event concerns; `machines` the keys, `held` for how long, `looks` when somebody looks at them again;
 //! `inspection` says what there is; `keep` writes and reads it.
 
+mod begun;
 mod condition;
 mod held;
 mod inspection;

@@ -20,7 +20,7 @@ def with_own_names(frame: "DataFrame", names: Iterable[str]) -> "DataFrame":
     """
     columns = frame.columns
     meant = {
-        name: [column for column in columns if column.lower() == name]
+        name: [column for column in columns if column.lower() == name.lower()]
         for name in names
         if name not in columns
     }

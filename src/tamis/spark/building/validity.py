@@ -23,10 +23,11 @@ def valid_at(
     """Rules that match events of their own time: from `valid_from` on, and before `valid_to`.
 
     `event_time` is the attribute that says when an event happened; the other two name columns of the rules,
-    of which either may be missing or null. So a version of a rule that was replaced still matches the events
-    that happened while it was valid, also when history is matched again years later. `expires` is different:
-    it is compared with the clock of the query. The result is a table of rules like the one given, or of
-    changes of rules, batch or streaming, whose expressions have the bounds; scores stay as they were.
+    of which either may be null, or missing unless its name was given. So a version of a rule that was
+    replaced still matches the events that happened while it was valid, also when history is matched again
+    years later. `expires` is different: it is compared with the clock of the query. The result is a table of
+    rules like the one given, or of changes of rules, batch or streaming, whose expressions have the bounds;
+    scores stay as they were.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark
@@ -49,6 +50,9 @@ def valid_at(
             f"the rules have no column {valid_from!r} or {valid_to!r}; they have {', '.join(types)}. "
             "Say what they are called: valid_at(rules, event_time, valid_from=..., valid_to=...)"
         )
+    for asked, usual in ((valid_from, "valid_from"), (valid_to, "valid_to")):
+        if asked != usual and asked not in types:
+            raise ArgumentError(f"the rules have no column {asked!r}; they have {', '.join(types)}")
     if types.get("expression") != "string":
         raise ArgumentError("the rules need a column 'expression' of strings")
     for name in given:

@@ -46,12 +46,13 @@ def as_changes(feed: "DataFrame", columns: Mapping[str, str] | None = None) -> "
                 f"the table has no change data: its feed has no column {name}. Switch it on with ALTER "
                 "TABLE ... SET TBLPROPERTIES (delta.enableChangeDataFeed = true)"
             )
+    feed = with_own_names(feed, (columns or {}).values())
     renamed = {old: new for new, old in (columns or {}).items()}
     for old in renamed:
         if old not in feed.columns:
             raise ArgumentError(f"the table has no column {old!r}; it has {', '.join(feed.columns)}")
     # Columns of the feed, and those that a name of ours belongs to another column for, are no part of a rule.
-    taken = {"op", "sequence", *(columns or {})}
+    taken = {"op", "sequence", *(name.lower() for name in columns or {})}
     kept = [
         name
         for name in feed.columns

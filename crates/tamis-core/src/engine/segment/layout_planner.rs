@@ -67,6 +67,9 @@ pub fn plan_layout(forms: &mut Forms, samples: &[Event<'_>], threads: usize, are
     let sharing = Sharing { predicates: atoms, nodes: nodes + atoms, written_nodes: written_nodes(forms) };
     let rows = Rows::group(&forms.roots, nodes);
     let catalog = CatalogBuilder::new(&forms.atoms);
+    if catalog.bits() >= MAX_KEYS {
+        return Err(too_many());
+    }
     if !are_kept {
         forms.atoms = AtomTable::default();
         forms.roots = vec![];
