@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tamis
@@ -141,3 +142,16 @@ def test_a_clock_goes_forward_only() -> None:
     assert flow.clock.timestamp() == 111
     assert flow.push("s", {"ts": 110, "v": 2}) == []
     assert [event["v"] for event in flow.late("s")] == [2]
+
+
+def test_a_long_table_is_one_table() -> None:
+    """It is read in parts: nothing is lost between them, and an error names the row of the table."""
+    flow = tamis.Flow()
+    flow.stream("s", time="ts")
+    flow.add("each", "v >= 0", on="s")
+    values = list(range(9_000))
+    told = flow.push_batch("s", pa.table({"ts": values, "v": values}))
+    assert [out.events[0]["v"] for out in told] == values
+    times = [None if value == 8_500 else 9_000 + value for value in values]
+    with pytest.raises(tamis.EventError, match="row 8500"):
+        flow.push_batch("s", pa.table({"ts": times, "v": values}))

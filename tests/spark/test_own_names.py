@@ -7,6 +7,8 @@ import pytest
 import tamis
 import tamis.spark
 from tamis.spark.building.subscriptions import normalised
+from tamis.spark.flows.definition import _from_table
+from tamis.spark.plans.by_source import collect_advertisements
 from tamis.spark.store.change_data_feed import as_changes
 
 pytestmark = pytest.mark.spark
@@ -54,3 +56,10 @@ def test_a_followed_table_may_have_columns_called_as_ours(spark: Any) -> None:
     named = as_changes(feed, {"id": "ID", "expression": "expression", "Priority": "TEXT"})
     [row] = named.collect()
     assert (row.id, row.expression, row["Priority"]) == (7, "EXPR", "x > 1")
+
+
+def test_queries_and_advertisements_in_another_case_are_not_ignored(spark: Any) -> None:
+    queries = spark.sql("SELECT 'q' AS ID, 'v > 1' AS Expression, 'b' AS `ON`")
+    assert _from_table(queries) == {"q": {"query": "v > 1", "on": "b"}}
+    offers = spark.sql("SELECT 'a' AS Source, 'x > 1' AS EXPRESSION")
+    assert list(collect_advertisements(offers)) == ["a"]

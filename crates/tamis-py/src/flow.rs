@@ -204,7 +204,6 @@ fn output_to_python(py: Python<'_>, output: Output) -> PyResult<Bound<'_, PyTupl
     (&*output.query, kind, time, row, events).into_pyobject(py)
 }
 
-/// All columns of a batch.
 /// Rows of a table that are read at once: what is read of nested columns stays in memory until the last of them.
 const ROWS_AT_ONCE: usize = 4_096;
 
@@ -238,6 +237,7 @@ fn parts(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
     (0..rows).step_by(ROWS_AT_ONCE).map(move |at| batch.slice(at, ROWS_AT_ONCE.min(rows - at)))
 }
 
+/// All columns of a batch.
 fn terms_of(batch: &RecordBatch) -> Terms {
     let mut terms = Terms::default();
     intern_fields(batch.schema().fields(), "", &mut terms);

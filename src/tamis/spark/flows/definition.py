@@ -8,6 +8,7 @@ from typing import Any, Literal
 from tamis.errors import ArgumentError, TamisError
 from tamis.flow.flow import Flow, microseconds
 from tamis.flow.rules import query_settings, read_description, stream_settings
+from tamis.spark.building.own_names import with_own_names
 
 Query = tuple[str, str | None]
 """The text of a continuous query, and the stream it reads where it says so."""
@@ -184,6 +185,7 @@ def _from_list(queries: Iterable[Any]) -> dict[str, Any]:
 
 
 def _from_table(queries: Any) -> dict[str, Any]:
+    queries = with_own_names(queries, ("id", "expression", "on"))
     columns = list(queries.columns)
     for needed in ("id", "expression"):
         if needed not in columns:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tamis.errors import ArgumentError, TamisError
+from tamis.spark.building.own_names import with_own_names
 from tamis.spark.flows.definition import Definition, Query, Stream, add_queries
 from tamis.spark.flows.keys import Key, split_of
 from tamis.spark.session import on_executor
@@ -148,6 +149,7 @@ class QueryStore:
         what it holds; one that changed starts empty.
         """
         settings = self.settings(changes.sparkSession)
+        changes = with_own_names(changes, ("op", "sequence", "id", "expression", "on"))
         missing = [name for name in ("op", "sequence", "id", "expression") if name not in changes.columns]
         if missing:
             raise ArgumentError(

@@ -13,6 +13,7 @@ from tamis.errors import ArgumentError, ExpressionError
 from tamis.expr import parse
 from tamis.index import Index
 from tamis.spark.building.on_executors import SHARD
+from tamis.spark.building.own_names import with_own_names
 from tamis.store.directory import Directory
 from tamis.store.index_files import put_index
 from tamis.store.routes import overlapping
@@ -31,6 +32,7 @@ MOST_SIGNATURES = 100_000
 
 def collect_advertisements(advertisements: "DataFrame") -> Advertised:
     """The advertisements of each source; there are few, so the driver holds them."""
+    advertisements = with_own_names(advertisements, ("source", "expression"))
     columns = advertisements.columns
     for needed in ("source", "expression"):
         if needed not in columns:
