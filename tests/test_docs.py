@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,12 +28,19 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 EXPRESSIONS = ROOT / "docs" / "expressions.md"
 
 
+@pytest.fixture
+def folders_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examples make folders and leave them there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
 def needs_session(name: str, request: pytest.FixtureRequest) -> None:
     """Examples about Spark find the session of the tests by `getOrCreate`."""
     if "README" in name or re.search(r"\bspark\b", name):
         request.getfixturevalue("spark")
 
 
+@pytest.mark.usefixtures("folders_of_its_own")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks(page: Path, request: pytest.FixtureRequest) -> None:
     needs_session(page.stem, request)
@@ -98,6 +106,7 @@ def modules() -> list[ModuleType]:
     return [tamis, tamis_lab, *(importlib.import_module(name) for name in names if name != "tamis._kernel")]
 
 
+@pytest.mark.usefixtures("folders_of_its_own")
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
 def test_docstrings(module: ModuleType, request: pytest.FixtureRequest) -> None:
     needs_session(module.__name__, request)
@@ -105,6 +114,7 @@ def test_docstrings(module: ModuleType, request: pytest.FixtureRequest) -> None:
     assert failed == 0
 
 
+@pytest.mark.usefixtures("folders_of_its_own")
 def test_kernel_docstrings() -> None:
     """Classes of the compiled module are invisible to `testmod`, which looks for Python source."""
     import tamis._kernel
