@@ -8,6 +8,7 @@ import gc
 import sys
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ OF_OFFSETS = (
     pa.types.is_map,
 )
 PAIRS = pa.struct({"name": pa.string(), "size": pa.int64()})
+TAGGED = pa.struct({"tags": pa.list_(pa.string())})
 
 
 def nothing(memory: bytes | bytearray = b"\xff" * 64) -> pa.Buffer:
@@ -65,7 +67,20 @@ def _is_text(kind: pa.DataType) -> bool:
 def index() -> Index:
     index = Index()
     index.add_many(
-        ["tag", "tags", "size", "name", "key", "number", "inner", "missing", "word"],
+        [
+            "tag",
+            "tags",
+            "size",
+            "name",
+            "key",
+            "number",
+            "inner",
+            "missing",
+            "word",
+            "pair",
+            "record",
+            "deep",
+        ],
         [
             "array_contains(tags, 'a')",
             "arrays_overlap(tags, array('b', 'c'))",
@@ -76,6 +91,9 @@ def index() -> Index:
             "inner.name = 'a' OR inner.size = 1",
             "tags IS NULL OR labels IS NULL OR inner IS NULL",
             "word IN ('a', 'b')",
+            "array_contains(pairs, 'a')",
+            "exists(records, r -> r.name = 'a' OR r.size = 1)",
+            "exists(deep, d -> array_contains(d.tags, 'a'))",
         ],
     )
     return index
@@ -191,6 +209,7 @@ def test_what_was_imported_is_released_once() -> None:
 
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "c", "äöü"])
 NUMBERS = st.none() | st.integers(0, 3)
+TAGS = st.none() | st.lists(TEXTS, max_size=3)
 NAMED = st.none() | st.fixed_dictionaries({"name": TEXTS, "size": NUMBERS})
 
 
@@ -203,7 +222,7 @@ def maps_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 COLUMNS: dict[str, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {
     "tags": (
         [pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.list_view(pa.string())],
-        st.none() | st.lists(TEXTS, max_size=3),
+        TAGS,
     ),
     "sizes": ([pa.list_(pa.int64()), pa.large_list(pa.int8())], st.none() | st.lists(NUMBERS, max_size=3)),
     "name": ([pa.string(), pa.large_string(), pa.string_view()], TEXTS),
@@ -220,6 +239,11 @@ COLUMNS: dict[str, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {
     "inner": ([PAIRS], NAMED),
     "word": ([pa.dictionary(pa.int8(), pa.string())], TEXTS),
     "records": ([pa.list_(PAIRS), pa.large_list(PAIRS)], st.none() | st.lists(NAMED, max_size=2)),
+    "pairs": ([pa.list_(pa.string(), 2)], st.none() | st.lists(TEXTS, min_size=2, max_size=2)),
+    "deep": (
+        [pa.list_(TAGGED), pa.large_list(TAGGED), pa.list_(TAGGED, 1)],
+        st.none() | TAGS.map(lambda tags: [{"tags": tags}]),
+    ),
 }
 
 
@@ -242,3 +266,60 @@ def test_slices_of_nested_arrays_are_what_pyarrow_reads_in_them(index: Index, da
     table = pa.Table.from_batches([batch, batch.slice(length // 2)])
     check(index, table)
     check(index, table.slice(first // 2))
+
+
+NO_TEXT = pa.StringArray.from_buffers(2, pa.array([0, 1, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xffa"))
+AS_STRUCT = pa.StructArray.from_arrays([NO_TEXT], ["name"])
+OF_TWO: dict[str, tuple[pa.Array, str]] = {
+    "list": (pa.ListArray.from_arrays([0, 1, 2], NO_TEXT), "array_contains(x, 'a')"),
+    "large list": (pa.LargeListArray.from_arrays([0, 1, 2], NO_TEXT), "array_contains(x, 'a')"),
+    "fixed-size list": (pa.FixedSizeListArray.from_arrays(NO_TEXT, 1), "array_contains(x, 'a')"),
+    "map": (pa.MapArray.from_arrays([0, 1, 2], ["k", "k"], NO_TEXT), "x.k = 'a'"),
+    "list of structs": (pa.ListArray.from_arrays([0, 1, 2], AS_STRUCT), "exists(x, e -> e.name = 'a')"),
+    "struct of lists": (
+        pa.StructArray.from_arrays([pa.ListArray.from_arrays([0, 1, 2], NO_TEXT)], ["y"]),
+        "array_contains(x.y, 'a')",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_TWO)
+def test_what_a_slice_does_not_show_is_not_read(kind: str) -> None:
+    """Fault: every slice of a table costs as much as the whole table."""
+    column, rule = OF_TWO[kind]
+    index = Index()
+    index.add(1, rule)
+    batch = pa.record_batch([column], names=["x"])
+    assert index.match_batch(batch.slice(1)).to_pydict() == {"event": [0], "subscription": [1]}
+    assert index.match_batch(batch.slice(2)).num_rows == 0
+    for table in (batch, batch.slice(0, 1)):
+        with pytest.raises(ValueError, match="cannot be read"):
+            index.match_batch(table)
+
+
+def test_offsets_that_lead_outside_are_refused_in_every_slice() -> None:
+    index = Index()
+    index.add(1, "array_contains(x, 'a')")
+    texts = pa.array(["a", "b", "c"])
+    for hostile in (
+        [0, 2, 1, 3],
+        [0, -1, 2, 3],
+        [0, 1, 2, 4],
+        [0, 2**31 - 1, 2, 3],
+        [-(2**31), 1, 2, 3],
+        [1, 0, 1, 0],
+    ):
+        offsets = np.array([0, 1, 2, 3], np.int32)
+        column = pa.Array.from_buffers(
+            pa.list_(pa.string()), 3, [None, pa.py_buffer(offsets)], children=[texts]
+        )
+        batch = pa.record_batch([column], names=["x"])
+        offsets[:] = hostile  # pyarrow would not make such an array
+        for first in range(3):
+            for rows in range(1, 4 - first):
+                bounds = hostile[first : first + rows + 1]
+                if bounds == sorted(bounds) and bounds[0] >= 0 and bounds[-1] <= 3:
+                    assert index.match_batch(batch.slice(first, rows)).num_rows == (bounds[0] == 0)
+                else:
+                    with pytest.raises(ValueError, match="cannot be read"):
+                        index.match_batch(batch.slice(first, rows))

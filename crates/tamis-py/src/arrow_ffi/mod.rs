@@ -3,9 +3,10 @@
 //! This is the only module of the crate with `unsafe` code: a capsule holds a pointer, and that it points to
 //! the structure that its name promises is a promise of the producer. What the producer wrote there (offsets,
 //! UTF-8) is validated here before anybody reads it, and what legal producers leave out is put in
-//! (`empty_offsets`).
+//! (`empty_offsets`), and what a slice does not show is left out (`narrowed`).
 
 mod empty_offsets;
+mod narrowed;
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -97,6 +98,7 @@ fn succeed(
 fn imported(array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef, ArrowError> {
     // SAFETY: the producer promises an array of this type.
     let data = unsafe { from_ffi_and_data_type(empty_offsets::with_offsets(array, of)?, of.clone()) }?;
+    let data = narrowed::narrowed(data)?;
     data.validate_full()?;
     Ok(make_array(data))
 }
