@@ -330,6 +330,7 @@ mod tests {
         }
         assert_eq!(index.view().len, expected.len());
         index.optimize().unwrap();
-        assert!(index.view().parts.len() > 0 && index.view().len == expected.len());
+        let last = index.view();
+        assert_eq!((last.parts.len(), last.buffer.len(), last.len), (1, 0, expected.len()));
     }
 }
