@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -329,7 +330,7 @@ def test_forks_while_insertions_wait_for_a_segment() -> None:
         for n in range(700):
             index.add(n, f"x = {n % 7}")
         time.sleep(pause)
-        assert forked(lambda index=index: is_well(index)) == 0
+        assert forked(partial(is_well, index)) == 0
         assert is_well(index)
 
 
