@@ -4,11 +4,13 @@ import itertools
 import multiprocessing
 import operator
 import os
+import pickle
 import random
 import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -307,6 +309,29 @@ def forks_while(work: Callable[[], object], is_well: Callable[[], bool], times: 
             done.set()
 
     in_threads(repeat, repeat, fork)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_while_insertions_wait_for_a_segment() -> None:
+    """Without events, a thread makes segments of what was inserted; a child does not have it."""
+
+    def is_well(index: Index) -> bool:
+        before = index.count({"x": 3})
+        for n in range(700, 1_400):
+            index.add(n, f"x = {n % 7}")
+        index.remove(3)
+        index.replace(10, "x = 4")
+        copy = pickle.loads(pickle.dumps(index))
+        batch = index.match_batch([{"x": 3}] * 500).num_rows
+        return (before, index.count({"x": 3}), batch, copy.count({"x": 3})) == (100, 198, 500 * 198, 198)
+
+    for pause in (0, 0.001, 0.06):
+        index = Index()
+        for n in range(700):
+            index.add(n, f"x = {n % 7}")
+        time.sleep(pause)
+        assert forked(partial(is_well, index)) == 0
+        assert is_well(index)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

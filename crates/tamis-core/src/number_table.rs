@@ -35,6 +35,11 @@ pub fn tag(hash: u64) -> u32 {
 }
 
 impl NumberTable {
+    /// An empty table with room for this many numbers.
+    pub fn with_room(numbers: usize) -> Self {
+        Self { slots: vec![EMPTY; (4 * numbers).div_ceil(3)], len: 0 }
+    }
+
     #[inline]
     fn first_slot(&self, tag: u32) -> usize {
         ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize
@@ -121,6 +126,20 @@ mod tests {
         }
         assert_eq!(table.len, 4_000);
         assert_eq!(table.candidate(tag(512)), None);
+    }
+
+    #[test]
+    fn room_is_enough_and_not_the_most() {
+        for room in 0..40 {
+            let mut table = NumberTable::with_room(room);
+            let slots = table.slots.len();
+            for number in 0..100u32 {
+                assert_eq!(table.find(tag(number.into()), |_| true), None);
+                table.insert(tag(number.into()), number);
+                assert!(number as usize >= room || table.slots.len() == slots, "{number} of {room}");
+            }
+            assert!((0..100u32).all(|number| table.find(tag(number.into()), |_| true) == Some(number)));
+        }
     }
 
     #[test]

@@ -133,6 +133,16 @@ impl<'e> Batch<'e> {
         Ok(WeightedEvents { events, weights })
     }
 
+    /// About how many events there are.
+    fn about(&self) -> usize {
+        const BYTES_OF_A_LINE: usize = 256;
+        match &self.events {
+            Events::Lines(text, ..) => text.len() / BYTES_OF_A_LINE,
+            Events::Read(Given::Tables { batches, .. }) => batches.iter().map(|batch| batch.num_rows()).sum(),
+            Events::Read(Given::Records(records)) => records.len(),
+        }
+    }
+
     /// Calls `visit` with the events of each batch, resolved for the index, and with the number of the first.
     fn visit(
         &self,
@@ -247,7 +257,7 @@ pub fn ask_batch(
         Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?
             .with_cells(options.cells);
     let asked = py.detach(|| {
-        let reader = index.reader()?;
+        let reader = index.reader_for(given.about())?;
         let moment = Moment::of(query);
         let terms = moment.terms(reader.terms());
         let query = &*moment.query(&terms);
@@ -296,7 +306,7 @@ pub fn count_batch_by_subscription(
         Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?
             .with_cells(options.cells);
     let asked = py.detach(|| {
-        let reader = index.reader()?;
+        let reader = index.reader_for(given.about())?;
         let moment = Moment::of(query);
         let terms = moment.terms(reader.terms());
         let query = &*moment.query(&terms);
@@ -422,7 +432,7 @@ pub fn time_events(
     let given =
         Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?;
     let times = py.detach(|| {
-        let reader = index.index().reader()?;
+        let reader = index.index().reader_for(given.about())?;
         let mut times = vec![];
         let terms = Moment::of(&query).terms(reader.terms()).into_owned();
         given.visit(index.index(), &*reader, &terms, |_, events| {

@@ -144,6 +144,12 @@ impl Index {
         Ok(reader)
     }
 
+    /// The same, for about this many events.
+    pub fn reader_for(&self, events: usize) -> Result<Reader> {
+        self.engine.expect_events(events)?;
+        self.reader()
+    }
+
     /// The current version, for queries that read no matching structure.
     pub fn unchecked_reader(&self) -> Reader {
         self.engine.reader()

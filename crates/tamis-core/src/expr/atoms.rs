@@ -94,6 +94,11 @@ fn tag_of(attribute: TermId, operator: Operator, operands: &[Value]) -> u32 {
 }
 
 impl AtomTable {
+    /// An empty dictionary with room for this many atoms.
+    pub fn with_room(atoms: usize) -> Self {
+        Self { atoms: Vec::with_capacity(atoms), numbers: NumberTable::with_room(atoms), ..Self::default() }
+    }
+
     /// An empty dictionary over another one.
     pub fn over(below: Arc<AtomTable>) -> Self {
         debug_assert!(below.below.is_none(), "one is below, not several");

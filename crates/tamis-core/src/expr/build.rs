@@ -3,6 +3,7 @@
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{check_set_size, check_term, check_value};
+use super::operands::Operands;
 use super::operators::Operator;
 use super::quantifier::{Quantified, Quantifier};
 use crate::error::ExpressionError;
@@ -46,15 +47,35 @@ pub fn predicate(
         check_path(path)?;
     }
     let operands = operator.rules().check(operands).map_err(ExpressionError::new)?;
+    Ok(checked(term, operator, negated, operands.into()))
+}
+
+/// The same with one operand. Nearly all predicates compare with a number, for which no list is made.
+pub fn comparison(
+    term: Term,
+    operator: Operator,
+    negated: bool,
+    operand: Value,
+) -> Result<Expr, ExpressionError> {
+    let is_number = matches!(operand, Value::Int(_) | Value::Float(_));
+    let is_attribute = matches!(term, Term::Attribute(_));
+    if is_number && is_attribute && operator.rules().is_canonical(std::slice::from_ref(&operand)) {
+        check_term(&term)?;
+        return Ok(checked(term, operator, negated, Operands::One(operand)));
+    }
+    predicate(term, operator, negated, vec![operand])
+}
+
+fn checked(term: Term, operator: Operator, negated: bool, operands: Operands) -> Expr {
     let has_negated_form = operator.rules().syntax().has_negated_form();
     let built = Expr::Predicate(Predicate {
         term,
         operator,
         negated: negated && has_negated_form,
-        operands: operands.into(),
+        operands,
         weight: None,
     });
-    Ok(if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built })
+    if negated && !has_negated_form { Expr::Not(Box::new(built)) } else { built }
 }
 
 /// `array_contains(lower(tags), 'new')`: a function of text, asked of each element, is a quantifier. Of other terms that are no
@@ -210,6 +231,31 @@ mod tests {
         assert_eq!(between(true, Value::Int(1), Value::Null).unwrap(), Expr::Not(Box::new(both)));
         assert!(matches!(between(true, Value::Int(1), Value::Int(2)), Ok(Expr::Predicate(p)) if p.negated));
         assert!(between(false, Value::Int(1), Value::Str("a".into())).is_err());
+    }
+
+    /// Also what is no number, no comparison, or refused.
+    #[test]
+    fn one_operand_makes_the_same_predicate_with_and_without_a_list() {
+        let values = [
+            Value::Int(-3),
+            Value::Float(f64::NAN),
+            Value::Bool(true),
+            Value::Null,
+            Value::Str("a".into()),
+            Value::Str("x".repeat(MAX_STRING_BYTES + 1).into()),
+            Value::Array(vec![Value::Int(1)]),
+        ];
+        let names = ["x".into(), String::new(), "x".repeat(MAX_NAME_BYTES + 1)];
+        for operator in (0..=u8::MAX).map_while(Operator::from_code) {
+            for (value, name) in values.iter().flat_map(|value| names.iter().map(move |name| (value, name))) {
+                for negated in [false, true] {
+                    let term = || Term::attribute(name);
+                    let alone = comparison(term(), operator, negated, value.clone());
+                    let listed = predicate(term(), operator, negated, vec![value.clone()]);
+                    assert_eq!(format!("{alone:?}"), format!("{listed:?}"), "{operator:?} {value:?} {name}");
+                }
+            }
+        }
     }
 
     #[test]

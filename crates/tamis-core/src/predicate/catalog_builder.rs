@@ -435,7 +435,7 @@ impl<'a> Layout<'a> {
         entry.first_residual = 0;
         residual.extend(residual_atoms.into_iter().map(|id| self.residual_atom(id, &entry)));
         entry.residual = residual.len() as u32 + u32::from(!paths.is_empty());
-        let paths = (!paths.is_empty()).then(|| self.paths(&paths));
+        let paths = (!paths.is_empty()).then(|| Box::new(self.paths(&paths)));
         self.residual.push((residual, paths));
         entry.first_cuts = self.cut_tables.len() as u32;
         for (kind, ids) in ranges.iter_mut().enumerate() {

@@ -28,8 +28,9 @@ pub struct Residual {
     pub operands: Operands,
 }
 
-/// The predicates of one attribute: those that are asked one by one, and paths in documents, which are asked together.
-pub type ResidualOfAttribute = (Vec<Residual>, Option<PathPredicates>);
+/// The predicates of one attribute: those that are asked one by one, and paths in documents, which are asked together. Paths
+/// lie elsewhere, because they are large and most attributes have none.
+pub type ResidualOfAttribute = (Vec<Residual>, Option<Box<PathPredicates>>);
 
 #[derive(Default)]
 pub struct ResidualPredicates {
@@ -44,7 +45,7 @@ pub struct ResidualPredicates {
 #[derive(Default)]
 struct ResidualList {
     predicates: Vec<Residual>,
-    paths: Option<PathPredicates>,
+    paths: Option<Box<PathPredicates>>,
     /// Elsewhere, because it is large and most attributes have none.
     ready: OnceLock<Box<Ready>>,
 }
@@ -134,7 +135,7 @@ impl ResidualPredicates {
 
     /// The bytes of what predicates on documents are found by.
     pub fn path_bytes(&self) -> usize {
-        self.lists().iter().filter_map(|list| list.paths.as_ref()).map(PathPredicates::heap_bytes).sum()
+        self.lists().iter().filter_map(|list| list.paths.as_deref()).map(PathPredicates::heap_bytes).sum()
     }
 
     /// The arrays of what finds patterns, which is built if it was not yet: per attribute that has any, the predicates
@@ -168,7 +169,7 @@ impl ResidualPredicates {
                 put(out, bytes.len() as u32);
                 out.extend_from_slice(&bytes);
             }
-            PathPredicates::encode(list.paths.as_ref(), out);
+            PathPredicates::encode(list.paths.as_deref(), out);
         }
     }
 }
@@ -225,7 +226,7 @@ fn decode(mut bytes: &[u8]) -> Option<Vec<ResidualOfAttribute>> {
                 operands: predicate.operands,
             });
         }
-        lists.push((list, PathPredicates::decode(&mut bytes)?));
+        lists.push((list, PathPredicates::decode(&mut bytes)?.map(Box::new)));
     }
     Some(lists)
 }

@@ -16,6 +16,11 @@ const MERGED: u64 = 8_000;
 /// Fewer subscriptions cost less in the buffer than a segment of them would.
 const LEAST_SEALED: usize = 32;
 
+/// Whether so many events with a buffer take longer than they and making a segment of it.
+pub(super) fn is_sealing_cheaper(events: usize) -> bool {
+    events as u64 * BUFFERED > MERGED
+}
+
 /// The segments that should become one, together with what is in the buffer; `None` if that would not pay yet. `seen` is
 /// how many events came in all, and `buffered` adds up over them how many subscriptions were in the buffer.
 ///

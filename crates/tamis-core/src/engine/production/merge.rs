@@ -3,11 +3,10 @@
 //! A merge reads segments of one view and builds the merged one without a lock. It takes the writer's lock only to
 //! replace them, and carries over the rows that were removed meanwhile.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use super::samples::OwnedEvent;
+use super::turn::Turn;
 use super::view::{Part, View};
 use super::{Inner, as_events};
 use crate::engine::contract::{Location, Version};
@@ -32,7 +31,7 @@ pub(super) fn merge_in_background(inner: &Arc<Inner>) {
 
 /// Runs `step` on a background thread as long as it returns true.
 pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Inner) -> Result<bool>) {
-    let Some(turn) = Turn::take(inner) else { return };
+    let Some(turn) = Turn::take(inner, |inner| &inner.merging) else { return };
     // If no thread can be had, the turn ends here and now.
     let _ = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || work(turn, step));
 }
@@ -42,50 +41,19 @@ fn work(turn: Turn, step: fn(&Inner) -> Result<bool>) {
     let (mut turn, mut step) = (turn, step);
     loop {
         let outcome = loop {
-            match step(&turn.0) {
+            match step(&turn.inner) {
                 Ok(true) => continue,
                 outcome => break outcome,
             }
         };
-        let inner = turn.0.clone();
+        let inner = turn.inner.clone();
         drop(turn);
         // An error leaves the segments as they are: slower, never wrong.
         if outcome.is_err() || choose(&inner.current.load()).is_none() {
             return;
         }
-        let Some(next) = Turn::take(&inner) else { return };
+        let Some(next) = Turn::take(&inner, |inner| &inner.merging) else { return };
         (turn, step) = (next, merge_once);
-    }
-}
-
-/// The right to merge. There is one at a time: two merges of the same segment would leave its rows twice.
-struct Turn(Arc<Inner>);
-
-impl Turn {
-    fn take(inner: &Arc<Inner>) -> Option<Self> {
-        let process = std::process::id();
-        let at_work = inner.merging_in.load(Ordering::Acquire);
-        let is_free = at_work != process
-            && inner
-                .merging_in
-                .compare_exchange(at_work, process, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok();
-        is_free.then(|| Turn(inner.clone()))
-    }
-
-    fn wait_for(inner: &Arc<Inner>) -> Self {
-        loop {
-            match Self::take(inner) {
-                Some(turn) => return turn,
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.0.merging_in.store(0, Ordering::Release);
     }
 }
 
@@ -99,8 +67,8 @@ fn merge_once(inner: &Inner) -> Result<bool> {
 
 /// Merges all segments, once whoever is merging now has finished.
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
-    let turn = Turn::wait_for(inner);
-    let outcome = merge_everything(&turn.0, all_cores());
+    let turn = Turn::wait_for(inner, |inner| &inner.merging);
+    let outcome = merge_everything(&turn.inner, all_cores());
     drop(turn);
     // What was sealed meanwhile found the turn taken.
     merge_in_background(inner);

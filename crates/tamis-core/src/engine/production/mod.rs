@@ -15,17 +15,18 @@ mod owners;
 mod persistence;
 mod reorganize;
 pub mod samples;
+mod sealing;
 mod shared_expressions;
 mod statistics;
 #[cfg(test)]
 mod tests;
 pub mod tombstones;
 pub mod top_k;
+mod turn;
 mod version;
 pub mod view;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -33,7 +34,7 @@ use serde_json::{Value as Json, json};
 
 use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
 use crate::engine::segment::buffered_subscription::BufferedSubscription;
-use crate::engine::segment::{SegmentBuilder, all_cores, build_on_threads};
+use crate::engine::segment::{all_cores, build_on_threads};
 use crate::error::{Error, Result};
 use crate::event::Schema;
 use crate::fork::Mutex;
@@ -42,6 +43,8 @@ use crate::subscription::{Id, Subscription};
 use insert_buffer::InsertBuffer;
 use reorganize::AutoOptimizer;
 use samples::{OwnedEvent, Samples};
+use sealing::Sealing;
+use turn::TakenIn;
 use view::{Part, View};
 
 pub struct Production {
@@ -53,9 +56,18 @@ pub(crate) struct Inner {
     /// Held while the next view is made.
     writer: Mutex<()>,
     samples: Samples,
-    /// The process in which a thread is merging, or 0. A forked child has no such thread.
-    merging_in: AtomicU32,
+    /// By whoever merges: two merges of the same segment would leave its rows twice.
+    merging: TakenIn,
+    sealing: Sealing,
     auto: AutoOptimizer,
+}
+
+impl Inner {
+    /// Notes that a segment was made of the insert buffer.
+    fn note_sealed(&self) {
+        self.auto.note_sealed();
+        self.sealing.note_sealed();
+    }
 }
 
 impl Default for Production {
@@ -71,7 +83,8 @@ impl Production {
                 current: ArcSwap::from_pointee(view),
                 writer: Mutex::new(()),
                 samples: Samples::default(),
-                merging_in: AtomicU32::new(0),
+                merging: TakenIn::default(),
+                sealing: Sealing::default(),
                 auto: AutoOptimizer::default(),
             }),
         }
@@ -96,10 +109,11 @@ impl Engine for Production {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
         draft.change(change)?;
-        draft.seal_if_full()?;
+        draft.seal_if_full(&self.inner)?;
         let concerns_merges = draft.sealed || draft.ended.iter().any(|(part, _)| merge::is_worn(part));
         draft.publish();
         drop(lock);
+        self.inner.sealing.drop_remains();
         if concerns_merges {
             merge::merge_in_background(&self.inner);
         }
@@ -138,6 +152,16 @@ impl Engine for Production {
         Reader::Kept(self.view())
     }
 
+    /// Makes a segment of the insert buffer where trying all it holds with each event would take longer.
+    fn expect_events(&self, events: usize) -> Result<()> {
+        let buffered = self.inner.current.load().buffer.len();
+        if buffered > insert_buffer::BLOCK && consolidation::is_sealing_cheaper(events) {
+            seal_buffer(&self.inner)?;
+            merge::merge_in_background(&self.inner);
+        }
+        Ok(())
+    }
+
     /// Rewrites the whole index into one segment.
     fn optimize(&self) -> Result<()> {
         merge::merge_all(&self.inner)
@@ -152,12 +176,13 @@ impl Engine for Production {
         self.inner.auto.enable(enabled);
     }
 
-    /// Whether a thread of this process is merging.
+    /// Whether a thread of this process is merging, or makes a segment of the insert buffer.
     fn is_optimizing(&self) -> bool {
-        self.inner.merging_in.load(Ordering::Acquire) == std::process::id()
+        self.inner.merging.is_taken() || self.inner.sealing.is_at_work()
     }
 
     fn learn(&self, events: usize, work: &Work, see: See<'_>) {
+        sealing::note_event(&self.inner);
         self.inner.samples.offer_many(events, see);
         reorganize::note(&self.inner, events, work);
     }
@@ -290,8 +315,8 @@ impl<'a> Draft<'a> {
         self.next.len -= 1;
     }
 
-    fn seal_if_full(&mut self) -> Result<()> {
-        if self.next.buffer.is_full() {
+    fn seal_if_full(&mut self, inner: &Arc<Inner>) -> Result<()> {
+        if sealing::is_up_to_writer(inner, self.next.buffer.len()) {
             self.seal()?;
         }
         if self.ended.iter().any(|(part, _)| part.living() == 0) {
@@ -302,16 +327,12 @@ impl<'a> Draft<'a> {
 
     /// Makes a segment of the buffer.
     fn seal(&mut self) -> Result<()> {
-        let mut buffered: Vec<_> = self.next.buffer.iter().collect();
-        buffered.sort_by(|a, b| a.subscription.id.cmp(&b.subscription.id));
-        let mut builder = SegmentBuilder::new(self.next.terms.clone());
-        for held in buffered {
-            builder.push_buffered(held)?;
-        }
+        let mut buffered: Vec<_> = self.next.buffer.iter().cloned().collect();
+        let builder = sealing::build(&mut buffered, self.next.terms.clone())?;
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
         let (segment, _) = builder.finish(&[], 1)?;
         Arc::make_mut(&mut self.next.parts).push(Part::new(segment, self.inner.auto.seen()));
-        self.inner.auto.note_sealed();
+        self.inner.note_sealed();
         self.next.buffer = InsertBuffer::default();
         self.sealed = true;
         Ok(())

@@ -51,7 +51,7 @@ impl Version for View {
     }
 
     fn locate(&self, id: &Id) -> Option<Location> {
-        if let Some(at) = self.buffer.iter().position(|buffered| buffered.subscription.id == *id) {
+        if let Some(at) = self.buffer.find(id) {
             return Some(Location::Buffer(at as u32));
         }
         self.parts.iter().enumerate().find_map(|(part, held)| {

@@ -1,6 +1,7 @@
 //! The newest subscriptions, not yet in a segment: few enough to be evaluated one by one.
 
 use crate::event::{Event, TermId, Terms};
+use crate::expr::ast::Predicate;
 use crate::expr::atoms::AtomTable;
 use crate::expr::eval::evaluate;
 use crate::expr::normal_form::{Form, NormalForm, normal_form};
@@ -12,15 +13,20 @@ pub struct BufferedSubscription {
     pub normal: NormalForm,
     /// The predicates of the subscription.
     pub atoms: AtomTable,
+    /// The numbers of the terms that its predicates look at, in the order in which they are written.
+    pub terms: Box<[TermId]>,
     needed: Presence,
 }
 
 impl BufferedSubscription {
     pub fn new(subscription: Subscription, terms: &mut Terms) -> Self {
-        let mut atoms = AtomTable::default();
+        let mut numbers = Vec::with_capacity(16);
+        let mut number = |predicate: &Predicate| numbers.push(terms.intern_term(&predicate.term));
+        subscription.expression.for_each_predicate(&mut number);
+        let mut atoms = AtomTable::with_room(numbers.len());
         let normal = normal_form(&subscription.expression, terms, &mut atoms);
         let needed = Presence::needed_by(&normal.root, &atoms);
-        Self { subscription, normal, atoms, needed }
+        Self { subscription, normal, atoms, terms: numbers.into(), needed }
     }
 
     /// Whether it matches an event that has the attributes `present`.

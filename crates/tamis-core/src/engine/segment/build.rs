@@ -116,7 +116,8 @@ impl SegmentBuilder {
     pub fn push_buffered(&mut self, held: &BufferedSubscription) -> Result<()> {
         self.forms.push_normal(&held.normal.root, &held.atoms);
         self.scoring.push(&held.subscription, &mut self.terms, &mut self.forms.atoms);
-        let mut number = |term: &Term| self.terms.intern_term(term);
+        let mut terms = held.terms.iter();
+        let mut number = |_: &Term| *terms.next().expect("each predicate has its number");
         self.subscription_table.push(&held.subscription, held.normal.point_only, &mut number)
     }
 

@@ -116,7 +116,8 @@ impl Cursor<'_> {
                 return self.build(term, operator, negated, vec![micros], at);
             }
             return match self.operand()? {
-                Argument::Constant(operand) => self.build(term, operator, negated, vec![operand], at),
+                Argument::Constant(operand) => build::comparison(term, operator, negated, operand)
+                    .map_err(|error| Fault::from_error(at, error)),
                 Argument::Term(other) => self.comparison_of_terms(term, operator, negated, other, at),
             };
         }
