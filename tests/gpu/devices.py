@@ -62,7 +62,18 @@ def compiled(folder: Path, *more: Path) -> Path:
     compiler = next((found for name in ("c++", "g++", "clang++") if (found := shutil.which(name))), None)
     command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "c++"]
     # Scores are added up as they are written: a compiler that fuses a product and a sum would round once less.
-    options = ["-O1", "-ffp-contract=off", "-shared", "-fPIC", "-Wall", "-Werror", "-x", "c++", str(KERNELS), *map(str, more)]
+    options = [
+        "-O1",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Werror",
+        "-x",
+        "c++",
+        str(KERNELS),
+        *map(str, more),
+    ]
     subprocess.run([*command, *options, "-o", str(library)], check=True)
     return library
 

@@ -5,7 +5,9 @@ ties, and more of them than a bin has room for; rows that only their records can
 comes; rows that are gone or came later; weights that changed; too little memory.
 """
 
+import functools
 import math
+import operator
 import random
 from pathlib import Path
 
@@ -101,7 +103,8 @@ def test_the_best_are_those_of_the_processor(kernels: Path, seed: int) -> None:
 
 
 def test_weights_that_are_added_in_another_order_would_be_seen() -> None:
-    sums = {sum(draw.sample(WEIGHTS[:6], 6)) for draw in map(random.Random, range(20))}
+    orders = [draw.sample([0.1, 0.2, 0.3, 1 / 3], 4) for draw in map(random.Random, range(20))]
+    sums = {functools.reduce(operator.add, order) for order in orders}
     assert len(sums) > 1
 
 
@@ -151,7 +154,15 @@ def test_rows_that_only_their_records_score(kernels: Path) -> None:
     xors = "flag"
     for at in range(5):
         xors = f"({xors}) XOR ((n{at % 4} > {at})^0.7 AND n0 > 1)"
-    rules = ["n0 > 2 OR n1 = 3", "flag", deep, xors, f"({deep})", "(n0 > 1)^0.5 OR (n1 > 1)^0.25", f"NOT ({xors})"]
+    rules = [
+        "n0 > 2 OR n1 = 3",
+        "flag",
+        deep,
+        xors,
+        f"({deep})",
+        "(n0 > 1)^0.5 OR (n1 > 1)^0.25",
+        f"NOT ({xors})",
+    ]
     for id, rule in enumerate(rules * 20):
         index.add(id, rule, weights={"n2": 0.1} if id > 4 else None)
     index.optimize()
@@ -236,7 +247,7 @@ def test_changes_reach_the_device(kernels: Path) -> None:
                 each.set_weights(change.randrange(300), {"n0": change.choice(TAME), "t": 7.25})
             for id in range(1000 * step, 1000 * step + [5, 200][step % 2]):
                 each.add(id + 1000, weighted(change, 2, TAME), weights={"n1": change.choice(TAME)})
-            for id in change.sample(range(300, 1000), 0) or change.sample(range(40 * step, 40 * step + 40), 20):
+            for id in change.sample(range(40 * step, 40 * step + 40), 20):
                 each.remove(id)
                 each.add(id, weighted(change, 1, TAME), weights={"n2": 3.0})
         if step == 3:
@@ -244,26 +255,34 @@ def test_changes_reach_the_device(kernels: Path) -> None:
         check()
 
 
+@pytest.mark.filterwarnings("ignore:.*device memory")
 def test_any_limit_of_memory_gives_the_same_answers(kernels: Path) -> None:
     draw = random.Random(17)
-    index = build(draw, 900, 2, WEIGHTS)
+    index = tamis.Index(optimize="manual")
+    rules = [
+        f"(n0 = {at % 20})^{draw.choice(WEIGHTS)!r} OR n1 > {at // 20 % 20} AND (n2 != {at // 400})^0.7"
+        for at in range(6000)
+    ]
+    index.add_many(list(range(6000)), rules)
     index.optimize()
-    events = some_events(draw, 600)
+    index.remove(17)
+    events = some_events(draw, 300)
     expected = bits(index.top_k_batch(events, 7, score="relevance"))
-    on_device(index, kernels)
-    assert bits(index.top_k_batch(events, 7, score="relevance")) == expected
-    needed = index.stats()["device_bytes"]
+    many = bits(index.top_k_batch(events, 200, score="relevance"))
     parts = set()
-    for share in (0.97, 0.93, 0.9, 0.8, 0.5):
-        on_device(index, kernels, int(needed * share))
+    for megabytes in (64, 16, 12, 9, 7, 5, 1):
+        on_device(index, kernels, megabytes << 20)
+        # Bins for so many may not fit: the processor answers, and the device goes on.
+        assert bits(index.top_k_batch(events, 200, score="relevance")) == many
         assert bits(index.top_k_batch(events, 7, score="relevance")) == expected
-        # Bins for so many do not fit: the processor answers, and the device goes on.
-        assert bits(index.top_k_batch(events, 200, score="relevance")) is not None
-        assert index.stats()["device_bytes"] <= needed * share
-        parts.add(index.stats()["device_parts"])
-    assert any(number > 1 for number in parts)
+        stats = index.stats()
+        assert stats["device_bytes"] <= megabytes << 20
+        if stats["device_blocks"]:
+            parts.add(stats["device_parts"])
+    assert {1, 2} <= parts
 
 
+@pytest.mark.filterwarnings("ignore:the device failed")
 @pytest.mark.parametrize("kind", [OUT_OF_MEMORY, LOST])
 def test_whatever_fails_the_answer_is_right(faults: Faults, kind: int) -> None:
     draw = random.Random(23)
@@ -289,7 +308,9 @@ def test_a_block_after_another_starts_afresh(kernels: Path) -> None:
     index = build(draw, 200, 2, TAME)
     index.optimize()
     batches = [some_events(draw, 300) for _ in range(3)]
-    expected = [(bits(index.top_k_batch(batch, 3, score="relevance")), index.count_batch(batch)) for batch in batches]
+    expected = [
+        (bits(index.top_k_batch(batch, 3, score="relevance")), index.count_batch(batch)) for batch in batches
+    ]
     on_device(index, kernels)
     for batch, (best, counts) in zip(batches, expected, strict=True):
         assert bits(index.top_k_batch(batch, 3, score="relevance")) == best

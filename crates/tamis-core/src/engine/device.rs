@@ -30,9 +30,8 @@ pub const MOST_IN_THRESHOLD: usize = 1 << 18;
 /// In place of where a program begins: the row scores its bound.
 pub const NO_PROGRAM: u32 = u32::MAX;
 
-/// The deepest nesting of a program, and the words behind the last one, which are fetched and not read.
+/// The deepest nesting of a program.
 pub const PROGRAM_DEPTH: usize = 16;
-pub const PROGRAM_PADDING: usize = 32;
 
 /// The most rows of an event that are asked for by relevance.
 pub const MOST_BY_RELEVANCE: usize = 256;
@@ -193,7 +192,8 @@ pub struct Relevance {
     pub bounds: Vec<u64>,
     /// Where its program begins, or [`NO_PROGRAM`].
     pub starts: Vec<u32>,
-    pub code: Vec<u32>,
+    /// One record more than there are.
+    pub code: Vec<[u32; 4]>,
 }
 
 /// What the values of one attribute and kind are compared with, as a device reads it.

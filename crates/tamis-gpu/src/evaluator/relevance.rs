@@ -12,7 +12,7 @@ use tamis_core::engine::device::{
     ScoredRow,
 };
 
-use super::{Block, MASK_BYTES, PlanOnDevice, WORD};
+use super::{Block, LONG, MASK_BYTES, PlanOnDevice, WORD};
 use crate::driver::{Address, Kernel, Stream};
 use crate::lane::{Buffer, Lane};
 use crate::shared::{Shared, Stage};
@@ -21,8 +21,8 @@ use crate::shared::{Shared, Stage};
 const ROUNDS: [usize; 2] = [2 * 1024, 32 * 1024];
 /// Chunks of a round for which it is known which events need them.
 const CHUNKS: usize = 64;
-/// Entries of a bin, and how many times as many as are asked for.
-const LEAST_ROOM: usize = 256;
+/// Entries of a bin: this many, or the second number where memory is short; and so many times as many as are asked for at least.
+const ROOMS: [usize; 2] = [256, 32];
 const TIMES_ROOM: usize = 2;
 /// Where a part of the memory begins.
 const ALIGNMENT: usize = 256;
@@ -68,9 +68,9 @@ impl Programs {
         })
     }
 
-    /// What a lane needs to find the best ten.
+    /// What a lane needs at least to find the best ten.
     pub(super) fn lane_bytes(&self) -> usize {
-        if self.scored == 0 { 0 } else { Parts::of(0, 10).end as usize }
+        if self.scored == 0 { 0 } else { Parts::of(0, 10, ROOMS[1]).end as usize }
     }
 }
 
@@ -81,6 +81,7 @@ struct Parts {
     counts: Address,
     open: Address,
     again: Address,
+    highest: Address,
     wanted: Address,
     wanted_lanes: Address,
     bins: Address,
@@ -91,8 +92,8 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(start: Address, k: usize) -> Self {
-        let room = LEAST_ROOM.max(TIMES_ROOM * k);
+    fn of(start: Address, k: usize, room: usize) -> Self {
+        let room = room.max(TIMES_ROOM * k);
         let mut end = start;
         let mut part = |bytes: usize| {
             let from = end;
@@ -106,6 +107,7 @@ impl Parts {
             counts: part(words),
             open: part(words),
             again: part(WORD),
+            highest: part(LONG),
             wanted: part(CHUNKS * MASK_BYTES),
             wanted_lanes: part(CHUNKS * WORD),
             bins: part(room * entries),
@@ -113,6 +115,15 @@ impl Parts {
             best: [part(k * entries), part(k * entries)],
             end: part(0),
         }
+    }
+
+    /// With as much room as there is.
+    fn reserved(lane: &mut Lane, k: usize) -> DeviceResult<Self> {
+        let mut reserve = |room: usize| {
+            lane.ranked.reserve(Self::of(0, k, room).end as usize)?;
+            Ok(Self::of(lane.ranked.address, k, room))
+        };
+        reserve(ROOMS[0]).or_else(|_| reserve(ROOMS[1]))
     }
 }
 
@@ -159,8 +170,7 @@ impl PlanOnDevice {
     ) -> DeviceResult<Vec<Vec<ScoredRow>>> {
         let driver = &self.shared.driver;
         let started = Instant::now();
-        lane.ranked.reserve(Parts::of(0, k).end as usize)?;
-        let parts = Parts::of(lane.ranked.address, k);
+        let parts = Parts::reserved(lane, k)?;
         // Scores are not negative, and neither is a number that is none.
         let least = min_score.max(0.0) + 0.0;
         let bins = [parts.least, parts.counts, parts.bins, parts.room as u64];
@@ -221,6 +231,7 @@ impl PlanOnDevice {
             parts.least,
             parts.wanted,
             parts.wanted_lanes,
+            parts.highest,
             chunks,
         ];
         driver.launch(lane.stream, Kernel::Want, 32 * chunks, &arguments)?;
@@ -235,7 +246,7 @@ impl PlanOnDevice {
             bounds.address,
             starts.address,
             code.address,
-            self.masks.into(),
+            parts.highest,
             rows.start as u64,
             step as u64,
             in_chunk as u64,

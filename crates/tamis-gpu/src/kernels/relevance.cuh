@@ -60,29 +60,16 @@ INLINE PerLane<u32> sum_before(PerLane<u32> counts, u32 *total) {
     return sums;
 }
 
-// A program is read by all lanes at once: each fetches a word, and the summary of the mask in it should it be a test.
-struct Program { const u32 *code, *summaries; u64 masks; u32 at, first, word, lanes; };
+// A program is a list of these. The next one is fetched before this one is run.
+struct alignas(16) Record { u32 w[4]; };
 
-INLINE u32 next_word(Program *program) {
+INLINE Record record_at(const Record *code, u32 at) {
 #if ON_DEVICE
-    if (program->at - program->first >= 32) {
-        program->first = program->at;
-        program->word = program->code[program->at + threadIdx.x % 32];
-        u32 mask = program->word >> 2;
-        program->lanes = mask < program->masks ? program->summaries[mask] : 0;
-    }
-    return __shfl_sync(ALL_LANES, program->word, program->at++ - program->first);
+    uint4 words = __ldg(reinterpret_cast<const uint4 *>(code + at));
+    Record found = { { words.x, words.y, words.z, words.w } };
+    return found;
 #else
-    return program->code[program->at++];
-#endif
-}
-
-// The summary of the test that was just read.
-INLINE u32 lanes_of_test(const Program *program, u32 test) {
-#if ON_DEVICE
-    return __shfl_sync(ALL_LANES, program->lanes, program->at - 1 - program->first);
-#else
-    return program->summaries[test >> 2];
+    return code[at];
 #endif
 }
 
@@ -97,29 +84,44 @@ INLINE Part with_part(Part a, Part b) { Part sum = { plus(a.sum, b.sum), a.held 
 
 enum Operation { LEAF = 0, OPEN = 1, CLOSE = 2, XOR_STEP = 3, XOR_END = 4, END = 5 };
 
+struct Program { const Record *code; const u32 *masks, *summaries; u32 start; };
+
+// Whether a test holds for an event: the mask is in the bits above the two lowest, the second says that it must be clear.
+INLINE bool holds_for(const Program *program, u32 test, u32 lanes, u32 event) {
+    bool is = has_lane(lanes, event / 128) && (program->masks[(u64)(test >> 2) * WORDS + event / 32] >> (event % 32) & 1);
+    return is != (bool)(test >> 1 & 1);
+}
+
 // What a row counts for the event of each lane.
-INLINE PerLane<double> score(Program program, const u32 *masks, PerLane<u32> event) {
+INLINE PerLane<double> score(Program program, PerLane<u32> event) {
     PerLane<Part> part, saved[PROGRAM_DEPTH];
-    u32 depth = 0;
+    u32 depth = 0, at = program.start;
+    Record next = record_at(program.code, at++);
     EACH_LANE { part[lane].sum = 0; part[lane].held = 0; }
     for (;;) {
-        u32 word = next_word(&program), number = word & 0x0fffffffu;
-        switch (word >> 29) {
+        Record now = next;
+        u32 number = now.w[0] & 0x0fffffffu, operation = now.w[0] >> 29;
+        if (operation == END) break;
+        next = record_at(program.code, at++);
+        switch (operation) {
         case LEAF: {
-            double weight = 1;
-            if (!(word >> 28 & 1)) {
-                u64 low = next_word(&program);
-                weight = as_number(low | (u64)next_word(&program) << 32);
-            }
+            double weight = as_number(now.w[2] | (u64)now.w[3] << 32);
+            u32 lanes = program.summaries[now.w[1] >> 2];
             PerLane<bool> any, all;
-            EACH_LANE { any[lane] = false; all[lane] = true; }
-            for (u32 at = 0; at < number; ++at) {
-                u32 test = next_word(&program), lanes = lanes_of_test(&program, test);
-                EACH_LANE {
-                    u32 here = event[lane];
-                    bool is = has_lane(lanes, here / 128) && (masks[(u64)(test >> 2) * WORDS + here / 32] >> (here % 32) & 1);
-                    all[lane] = all[lane] && is != (test >> 1 & 1);
-                    if (test & 1) { any[lane] = any[lane] || all[lane]; all[lane] = true; }
+            EACH_LANE { all[lane] = holds_for(&program, now.w[1], lanes, event[lane]); any[lane] = all[lane] && (now.w[1] & 1); }
+            if (number > 1) {
+                // The lowest bit ends a group of tests; the other tests are in the records that follow, four in each.
+                EACH_LANE all[lane] = all[lane] || (now.w[1] & 1);
+                Record more = next;
+                for (u32 other = 1; other < number; ++other) {
+                    if (other % 4 == 1) { more = next; next = record_at(program.code, at++); }
+                    u32 test = more.w[0];
+                    more.w[0] = more.w[1]; more.w[1] = more.w[2]; more.w[2] = more.w[3];
+                    lanes = program.summaries[test >> 2];
+                    EACH_LANE {
+                        all[lane] = all[lane] && holds_for(&program, test, lanes, event[lane]);
+                        if (test & 1) { any[lane] = any[lane] || all[lane]; all[lane] = true; }
+                    }
                 }
             }
             EACH_LANE if (any[lane]) { part[lane].sum = plus(part[lane].sum, weight); ++part[lane].held; }
@@ -150,13 +152,12 @@ INLINE PerLane<double> score(Program program, const u32 *masks, PerLane<u32> eve
             depth -= 2;
             EACH_LANE part[lane] = with_part(saved[depth][lane], number ? part[lane] : saved[depth + 1][lane]);
             break;
-        default: {
-            PerLane<double> sum;
-            EACH_LANE sum[lane] = part[lane].sum;
-            return sum;
-        }
+        default: break;
         }
     }
+    PerLane<double> sum;
+    EACH_LANE sum[lane] = part[lane].sum;
+    return sum;
 }
 
 // What is good enough for each event, and its bin.
@@ -164,7 +165,7 @@ struct Bins { Entry *least; u32 *counts; Entry *entries; u64 room; };
 
 // Rows from `first` on, in the order of falling bounds; `step` of them for a warp at a time. Chunks of them share a mask of the events
 // that the best of them may be good enough for.
-struct ScoredRows { RowInputs in; const u64 *bounds; const u32 *starts, *code; u64 masks, first, step, in_chunk; const u32 *wanted, *wanted_lanes; };
+struct ScoredRows { RowInputs in; const u64 *bounds; const u32 *starts; const Record *code; const u64 *highest; u64 first, step, in_chunk; const u32 *wanted, *wanted_lanes; };
 
 // The events for which a row may be good enough.
 INLINE Mask may_be_good(Mask held, u64 bound, u32 row, u32 lane, const Entry *least) {
@@ -199,8 +200,8 @@ INLINE void score_row(ScoredRows rows, Bins bins, u64 place, u32 row, PerLane<Ma
             PerLane<u64> scores;
             EACH_LANE scores[lane] = bound;
             if (start != NO_PROGRAM) {
-                Program program = { rows.code, rows.in.summaries, rows.masks, start, start - 32, 0, 0 };
-                PerLane<double> sums = score(program, rows.in.masks, event);
+                Program program = { rows.code, rows.in.masks, rows.in.summaries, start };
+                PerLane<double> sums = score(program, event);
                 EACH_LANE scores[lane] = as_bits(sums[lane]);
             }
             EACH_LANE {
@@ -215,6 +216,7 @@ INLINE void score_row(ScoredRows rows, Bins bins, u64 place, u32 row, PerLane<Ma
 }
 
 INLINE void score_rows_warp(u64 warp, u64 warps, ScoredRows rows, Bins bins, unsigned short *list) {
+    u64 highest = *rows.highest;
     for (u64 base = rows.first + warp * rows.step; base < rows.in.rows; base += warps * rows.step) {
         u32 chunk = (u32)((base - rows.first) / rows.in_chunk), open = rows.wanted_lanes[chunk];
         if (open == 0) continue;
@@ -228,12 +230,13 @@ INLINE void score_rows_warp(u64 warp, u64 warps, ScoredRows rows, Bins bins, uns
         }
         for (u32 rest = lanes_where(holds); rest != 0; rest &= rest - 1) {
             u32 at = first_bit(rest), number = from_lane(row, at), held_in = from_lane(lanes, at), own = from_lane(mask, at);
+            u64 bound = rows.bounds[base + at];
             PerLane<Mask> held;
             PerLane<bool> is_any;
             EACH_LANE {
                 held[lane] = all_of(0);
                 if (has_lane(held_in, lane)) held[lane] = both(load(rows.in.masks, own, lane), load(rows.wanted, chunk, lane));
-                held[lane] = may_be_good(held[lane], rows.bounds[base + at], number, lane, bins.least);
+                if (bound <= highest) held[lane] = may_be_good(held[lane], bound, number, lane, bins.least);
                 is_any[lane] = is_set(held[lane]);
             }
             if (lanes_where(is_any) != 0) score_row(rows, bins, base + at, number, held, list);
@@ -250,24 +253,34 @@ INLINE void start_best_thread(u64 event, u64 min_score, Bins bins, u32 *found) {
     found[event] = 0;
 }
 
-// For each chunk of rows, the events for which the best of them may be good enough; of those that are open, unless all are.
+// For each chunk of rows, the events for which the best of them may be good enough; of those that are open, unless all are. And what
+// is good enough for all.
 INLINE void want_warp(u64 chunk, const u64 *bounds, u64 first, u64 in_chunk, u64 events, u64 all, const u32 *open, const Entry *least,
-                      u32 *wanted, u32 *wanted_lanes) {
+                      u32 *wanted, u32 *wanted_lanes, u64 *highest) {
     u64 bound = bounds[first + chunk * in_chunk];
     PerLane<bool> is_any;
+    PerLane<Entry> most;
     EACH_LANE {
+        Entry none = { 0, 0, 0 };
+        most[lane] = none;
         Mask m = all_of(0);
         UNROLL for (u32 word = 0; word < 4; ++word) {
             for (u32 bit = 0; bit < 32; ++bit) {
                 u32 event = lane * 128 + 32 * word + bit;
-                if (event < events && (all || open[event]) && least[event].score <= bound) m.w[word] |= 1u << bit;
+                if (event >= events) continue;
+                if (least[event].score > most[lane].score) most[lane].score = least[event].score;
+                if ((all || open[event]) && least[event].score <= bound) m.w[word] |= 1u << bit;
             }
         }
         store(wanted, (u32)chunk, lane, m);
         is_any[lane] = is_set(m);
     }
     u32 lanes = lanes_where(is_any);
-    EACH_LANE if (lane == 0) wanted_lanes[chunk] = lanes;
+    u64 highest_of_all = best_of_lanes(most).score;
+    EACH_LANE {
+        if (lane == 0) wanted_lanes[chunk] = lanes;
+        if (lane == 0 && chunk == 0) *highest = highest_of_all;
+    }
 }
 
 struct Best { u64 k; const u32 *found; const Entry *entries; u32 *next_found; Entry *next_entries; u32 *open, *again; };

@@ -5,14 +5,14 @@ use super::super::program::Leaf;
 use super::super::scoring::node::{Form, LeafNode, Node, weight_words};
 use super::super::scoring::{Scoring, node};
 use super::points::{MasksOfPredicates, PointsOfPredicates};
-use crate::engine::device::{DeviceError, DeviceResult, NO_PROGRAM, PROGRAM_DEPTH, PROGRAM_PADDING};
+use crate::engine::device::{DeviceError, DeviceResult, NO_PROGRAM, PROGRAM_DEPTH};
 use crate::engine::device::{Relevance, RowNumbers};
 
 /// What begins at a word of a program; see `relevance.cuh`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Operation {
-    /// The number of tests; its weight follows unless it is plain, and then the tests: some group of them holds. A test is a mask,
+    /// The number of tests, the first of them, and the weight; the other tests follow. Some group of them holds. A test is a mask,
     /// whether it must be clear, and whether it is the last one of its group.
     Leaf = 0,
     Open = 1,
@@ -26,7 +26,6 @@ enum Operation {
 }
 
 const OPERATION_SHIFT: u32 = 29;
-const IS_PLAIN: u32 = 1 << 28;
 const NUMBERS: u32 = 1 << 28;
 const MASK_SHIFT: u32 = 2;
 const IS_CLEAR: u32 = 2;
@@ -108,7 +107,7 @@ pub(super) fn plan(
         scored.push(((scoring.bound(row) + 0.0).to_bits(), number, place));
     }
     scored.sort_unstable_by(|(a, first, _), (b, second, _)| b.cmp(a).then(first.cmp(second)));
-    found.code.resize(found.code.len() + PROGRAM_PADDING, 0);
+    found.code.push([0; 4]);
     found.order = scored.iter().map(|(_, number, _)| *number).chain(by_record).collect();
     found.bounds = scored.iter().map(|(bound, ..)| *bound).collect();
     found.starts = scored.iter().map(|(.., start)| *start).collect();
@@ -122,7 +121,7 @@ struct Writer<'a> {
     points: &'a PointsOfPredicates,
     masks: &'a MasksOfPredicates<'a>,
     depth: usize,
-    written: &'a mut Vec<u32>,
+    written: &'a mut Vec<[u32; 4]>,
 }
 
 impl Writer<'_> {
@@ -141,7 +140,7 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, operation: Operation, number: u32) -> Option<()> {
-        self.written.push((operation as u32) << OPERATION_SHIFT | number);
+        self.written.push([(operation as u32) << OPERATION_SHIFT | number, 0, 0, 0]);
         (number < NUMBERS).then_some(())
     }
 
@@ -196,22 +195,17 @@ impl Writer<'_> {
             }
             _ => tests.iter().flat_map(|test| self.groups(*test)).collect(),
         };
-        if groups.iter().any(Vec::is_empty) {
-            return None;
+        let mut tests = vec![];
+        for mut group in groups {
+            *group.last_mut()? |= ENDS_GROUP;
+            tests.append(&mut group);
         }
-        let count = groups.iter().map(Vec::len).sum::<usize>() as u32;
-        let plain = if leaf.plain { IS_PLAIN } else { 0 };
-        self.written.push((Operation::Leaf as u32) << OPERATION_SHIFT | plain | count);
-        if !leaf.plain {
-            self.written.extend(weight_words(weight));
-        }
-        for group in groups {
-            let last = group.len() - 1;
-            self.written.extend(group.iter().enumerate().map(|(at, test)| match at == last {
-                true => test | ENDS_GROUP,
-                false => *test,
-            }));
-        }
+        self.write(Operation::Leaf, tests.len() as u32)?;
+        let (first, others) = tests.split_first()?;
+        let [low, high] = weight_words(weight);
+        self.written.last_mut()?[1..].copy_from_slice(&[*first, low, high]);
+        self.written
+            .extend(others.chunks(4).map(|some| std::array::from_fn(|at| *some.get(at).unwrap_or(&0))));
         Some(())
     }
 
