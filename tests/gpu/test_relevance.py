@@ -1,8 +1,9 @@
-"""The best by relevance on a device: the same rows and the same numbers, to the last bit, as on the processor.
+"""The best by relevance on a device: the same rows and numbers, to the last bit, as on the processor.
 
-What could go wrong, and is drawn here: sums in another order, or rounded once less; parts that do not hold and count all the same;
-ties, and more of them than a bin has room for; rows that only their records can score; predicates that are still set when the next block
-comes; rows that are gone or came later; weights that changed; too little memory.
+What could go wrong, and is drawn here: sums in another order, or rounded once less; parts that do not hold
+and count all the same; ties, and more of them than a bin has room for; rows that only their records can
+score; predicates that are still set when the next block comes; rows that are gone or came later; weights
+that changed; too little memory.
 """
 
 import functools
@@ -19,7 +20,7 @@ from gpu.devices import LOST, OUT_OF_MEMORY, Faults, on_device, with_faults
 from gpu.test_device import expression, literal, some_events
 from seeds import few
 
-# Sums of these depend on the order in which they are added; some are none, some are too large or too small to matter.
+# Sums of these depend on the order; some are nothing, some are too large or too small to matter.
 WEIGHTS = [0.1, 0.2, 0.3, 1e16, 1.0, 3.0, 0.0, 1e-300, 5e-324, 1e308, 2.0**53, 1 / 3]
 TAME = [1.0, 2.0, 0.5, 0.1]
 
@@ -116,7 +117,8 @@ def test_more_candidates_than_a_bin_has_room_for(kernels: Path, k: int, scores: 
     index = tamis.Index(optimize="manual")
     ids = draw.sample(range(100_000), 3000)
     rules = [
-        f"(a >= 0)^{1 + draw.randrange(scores)} OR (b > {draw.randrange(40)})^{draw.randrange(5)} OR (c = 1)^9000"
+        f"(a >= 0)^{1 + draw.randrange(scores)} OR (b > {draw.randrange(40)})^{draw.randrange(5)}"
+        " OR (c = 1)^9000"
         for _ in ids
     ]
     index.add_many(ids, rules)
@@ -130,7 +132,7 @@ def test_more_candidates_than_a_bin_has_room_for(kernels: Path, k: int, scores: 
 
 
 def test_several_rounds(kernels: Path) -> None:
-    """Rows beyond those with the highest bounds are the best of some events, of others they are not even looked at."""
+    """Rows beyond those with the highest bounds are the best of some events, of others not even looked at."""
     draw = random.Random(5)
     index = tamis.Index(optimize="manual")
     rules = [
@@ -303,7 +305,7 @@ def test_whatever_fails_the_answer_is_right(faults: Faults, kind: int) -> None:
 
 
 def test_a_block_after_another_starts_afresh(kernels: Path) -> None:
-    """Predicates are cleared after rows are scored: a count that follows does not see them, and neither does the next block."""
+    """Predicates are cleared after rows are scored: neither a count nor the next block sees them."""
     draw = random.Random(29)
     index = build(draw, 200, 2, TAME)
     index.optimize()

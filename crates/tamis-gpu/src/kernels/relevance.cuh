@@ -82,14 +82,22 @@ INLINE Part both_parts(Part a, Part b) {
 INLINE Part either_part(Part a, Part b) { Part sum = { plus(a.sum, b.sum), a.held | b.held }; return sum; }
 INLINE Part with_part(Part a, Part b) { Part sum = { plus(a.sum, b.sum), a.held + b.held }; return sum; }
 
-enum Operation { LEAF = 0, OPEN = 1, CLOSE = 2, XOR_STEP = 3, XOR_END = 4, END = 5 };
+enum Operation { LEAF = 0, OPEN = 1, CLOSE = 2, XOR_STEP = 3, XOR_END = 4, END = 5, RUN = 6 };
+
+// Leaves of a run that are waited for together.
+#define LEAVES_AT_ONCE 4
 
 struct Program { const Record *code; const u32 *masks, *summaries; u32 start; };
 
-// Whether a test holds for an event: the mask is in the bits above the two lowest, the second says that it must be clear.
+// The word of an event in the mask of a test, which is in the bits above the two lowest.
+INLINE u32 word_of(const Program *program, u32 test, u32 lanes, u32 event) {
+    return has_lane(lanes, event / 128) ? program->masks[(u64)(test >> 2) * WORDS + event / 32] : 0;
+}
+
+// Whether a test holds for an event; its second bit says that the mask must be clear.
+INLINE bool holds_in(u32 word, u32 test, u32 event) { return ((word >> (event % 32)) & 1) != ((test >> 1) & 1); }
 INLINE bool holds_for(const Program *program, u32 test, u32 lanes, u32 event) {
-    bool is = has_lane(lanes, event / 128) && (program->masks[(u64)(test >> 2) * WORDS + event / 32] >> (event % 32) & 1);
-    return is != (bool)(test >> 1 & 1);
+    return holds_in(word_of(program, test, lanes, event), test, event);
 }
 
 // What a row counts for the event of each lane.
@@ -104,6 +112,31 @@ INLINE PerLane<double> score(Program program, PerLane<u32> event) {
         if (operation == END) break;
         next = record_at(program.code, at++);
         switch (operation) {
+        case RUN: {
+            // Leaves with one test each, in the records that follow: all that is needed is asked for before the first is waited for.
+            u32 first = at - 1;
+            for (u32 done = 0; done < number; done += LEAVES_AT_ONCE) {
+                Record leaves[LEAVES_AT_ONCE];
+                u32 lanes[LEAVES_AT_ONCE];
+                PerLane<u32> words[LEAVES_AT_ONCE];
+                UNROLL for (u32 leaf = 0; leaf < LEAVES_AT_ONCE; ++leaf)
+                    leaves[leaf] = record_at(program.code, first + (done + leaf < number ? done + leaf : number - 1));
+                UNROLL for (u32 leaf = 0; leaf < LEAVES_AT_ONCE; ++leaf) lanes[leaf] = program.summaries[leaves[leaf].w[1] >> 2];
+                UNROLL for (u32 leaf = 0; leaf < LEAVES_AT_ONCE; ++leaf)
+                    EACH_LANE words[leaf][lane] = word_of(&program, leaves[leaf].w[1], lanes[leaf], event[lane]);
+                UNROLL for (u32 leaf = 0; leaf < LEAVES_AT_ONCE; ++leaf) {
+                    double weight = as_number(leaves[leaf].w[2] | (u64)leaves[leaf].w[3] << 32);
+                    EACH_LANE {
+                        if (done + leaf >= number || !holds_in(words[leaf][lane], leaves[leaf].w[1], event[lane])) continue;
+                        part[lane].sum = plus(part[lane].sum, weight);
+                        ++part[lane].held;
+                    }
+                }
+            }
+            at = first + number;
+            next = record_at(program.code, at++);
+            break;
+        }
         case LEAF: {
             double weight = as_number(now.w[2] | (u64)now.w[3] << 32);
             u32 lanes = program.summaries[now.w[1] >> 2];

@@ -23,6 +23,8 @@ enum Operation {
     /// 1 if the chain is asked to be false.
     XorEnd = 4,
     End = 5,
+    /// The number of leaves with one test each; they follow, each as a [`Leaf`](Self::Leaf).
+    Run = 6,
 }
 
 const OPERATION_SHIFT: u32 = 29;
@@ -92,7 +94,7 @@ pub(super) fn plan(
             continue;
         };
         let start = found.code.len();
-        let mut writer = Writer { code, at: 0, points, masks, depth: 0, written: &mut found.code };
+        let mut writer = Writer { code, at: 0, points, masks, depth: 0, run: None, written: &mut found.code };
         let place = match is_its_bound(code) {
             true => NO_PROGRAM,
             false if writer.row().is_some() => u32::try_from(start)
@@ -121,6 +123,8 @@ struct Writer<'a> {
     points: &'a PointsOfPredicates,
     masks: &'a MasksOfPredicates<'a>,
     depth: usize,
+    /// Where the run begins that the next leaf may belong to.
+    run: Option<usize>,
     written: &'a mut Vec<[u32; 4]>,
 }
 
@@ -140,6 +144,7 @@ impl Writer<'_> {
     }
 
     fn write(&mut self, operation: Operation, number: u32) -> Option<()> {
+        self.run = None;
         self.written.push([(operation as u32) << OPERATION_SHIFT | number, 0, 0, 0]);
         (number < NUMBERS).then_some(())
     }
@@ -200,10 +205,22 @@ impl Writer<'_> {
             *group.last_mut()? |= ENDS_GROUP;
             tests.append(&mut group);
         }
-        self.write(Operation::Leaf, tests.len() as u32)?;
         let (first, others) = tests.split_first()?;
         let [low, high] = weight_words(weight);
-        self.written.last_mut()?[1..].copy_from_slice(&[*first, low, high]);
+        match (self.run, others) {
+            (Some(start), []) => self.written[start][0] += 1,
+            (None, []) => {
+                self.write(Operation::Run, 1)?;
+                self.run = Some(self.written.len() - 1);
+            }
+            _ => self.run = None,
+        }
+        self.written.push([
+            (Operation::Leaf as u32) << OPERATION_SHIFT | tests.len() as u32,
+            *first,
+            low,
+            high,
+        ]);
         self.written
             .extend(others.chunks(4).map(|some| std::array::from_fn(|at| *some.get(at).unwrap_or(&0))));
         Some(())
