@@ -169,7 +169,7 @@ impl PlanOnDevice {
         RelevanceQuery { k, min_score }: RelevanceQuery,
     ) -> DeviceResult<Vec<Vec<ScoredRow>>> {
         let driver = &self.shared.driver;
-        let started = Instant::now();
+        let mut started = Instant::now();
         let parts = Parts::reserved(lane, k)?;
         // Scores are not negative, and neither is a number that is none.
         let least = min_score.max(0.0) + 0.0;
@@ -189,13 +189,14 @@ impl PlanOnDevice {
                 let arguments = [&bins[..], &best].concat();
                 driver.launch(lane.stream, Kernel::KeepBest, 32 * events, &arguments)?;
                 std::mem::swap(&mut from, &mut to);
+                self.shared.end(Stage::Rows, lane.stream, started)?;
                 is_again = self.download_words(lane, parts.again, 1)?.as_ref()[0] > 0;
+                started = Instant::now();
                 if !is_again {
                     first = last;
                 }
             }
         }
-        self.shared.end(Stage::Rows, lane.stream, started)?;
         let counts = self.download_words(lane, from.0, block.sent.events)?;
         let words = self.download_words(lane, from.1, block.sent.events * k * size_of::<Entry>() / WORD)?;
         let entries: &[Entry] = bytemuck::cast_slice(words.as_ref());
