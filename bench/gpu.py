@@ -28,7 +28,9 @@ WORKLOADS: dict[str, type[Workload]] = {
     "conjunctive": Conjunctive,
 }
 SCALES = {"10K": 10_000, "100K": 100_000, "1M": 1_000_000, "10M": 10_000_000}
-ASKS = ("count", "top 10", "by subscription", "all")
+ASKS = ("count", "top 10", "by subscription", "all", "relevance")
+# For relevance, a predicate on a number gets a weight, made of the number and of its attribute's name.
+PREDICATE, WITH_WEIGHT = r"\b(\w*)(\d) ([<>=!]+) (\d+)\b", r"(\1\2 \3 \4)^0.\2\4"
 BATCHES = (256, 1_024, 4_096, 16_384, 65_536, 262_144)
 
 
@@ -50,9 +52,10 @@ def main() -> None:
     report: dict[str, Any] = {"device": device(), "cores": os.cpu_count(), "runs": []}
     for scale in given.scales:
         for name in given.workloads:
-            report["runs"].append(measure(name, SCALES[scale], given))
-            with open(given.output, "w") as file:
-                json.dump(report, file, indent=1)
+            for is_weighted in sorted({ask == "relevance" for ask in given.asks}):
+                report["runs"].append(measure(name, SCALES[scale], given, is_weighted))
+                with open(given.output, "w") as file:
+                    json.dump(report, file, indent=1)
 
 
 def device(
@@ -66,17 +69,22 @@ def device(
     return dict(zip(asked.split(","), [each.strip() for each in found], strict=False))
 
 
-def measure(name: str, scale: int, given: argparse.Namespace) -> dict[str, Any]:
+def measure(name: str, scale: int, given: argparse.Namespace, is_weighted: bool) -> dict[str, Any]:
     """Events per second on the device and on the processor, for each thing that is asked."""
-    say(f"{name}, {scale:,}: generating")
+    say(f"{name}, {scale:,}{', with weights' if is_weighted else ''}: generating")
     workload = WORKLOADS[name](count=scale)
     table = workload.subscriptions_table()
     index = tamis.Index()
     started = time.perf_counter()
     priorities = np.random.default_rng(1).permutation(scale).astype(float)
-    index.add_many(table["id"], table["expression"], priorities=priorities)
-    run: dict[str, Any] = {"workload": name, "subscriptions": scale, "build_s": time.perf_counter() - started}
-    del table
+    expressions = table["expression"]
+    if is_weighted:
+        expressions = pc.replace_substring_regex(expressions, PREDICATE, WITH_WEIGHT)
+    index.add_many(table["id"], expressions, priorities=priorities)
+    run: dict[str, Any] = {"workload": name, "subscriptions": scale, "weighted": is_weighted}
+    run["build_s"] = time.perf_counter() - started
+    weighted_leaves = pc.mean(pc.count_substring_regex(expressions.slice(0, 10_000), r"\^")).as_py()
+    del table, expressions
     pool = workload.events_table(min(given.events, 65_536))
     batch = pa.concat_tables([pool] * -(-given.events // pool.num_rows)).combine_chunks()
     few = batch.slice(0, given.cpu_events)
@@ -85,11 +93,14 @@ def measure(name: str, scale: int, given: argparse.Namespace) -> dict[str, Any]:
         "top 10": lambda batch: index.top_k_batch(batch, 10, score="priority"),
         "by subscription": index.count_by_subscription,
         "all": index.match_batch,
+        "relevance": lambda batch: index.top_k_batch(batch, 10, score="relevance"),
     }
-    asks = {ask: asks[ask] for ask in given.asks}
+    asks = {ask: asks[ask] for ask in given.asks if (ask == "relevance") == is_weighted}
     index.optimize()
     expected = {ask: run_it(few) for ask, run_it in asks.items()}
     run["matches_per_event"] = pc.mean(index.count_batch(few)).as_py()
+    # What is added up if every match is scored.
+    run["terms_per_event"] = run["matches_per_event"] * weighted_leaves
     run["cpu"] = {ask: rate(run_it, few) for ask, run_it in asks.items()}
     say(f"  processor: {run['cpu']}")
     if not index.to_gpu():

@@ -37,10 +37,18 @@ pub enum Kernel {
     LookUp = 15,
     /// Of all rows of all events, without order.
     ListFew = 16,
+    /// Of the best by relevance: nothing is found yet.
+    StartBest = 17,
+    /// Finds out for which events chunks of rows may be good enough.
+    Want = 18,
+    /// Puts what is good enough into the bins of its events.
+    ScoreRows = 19,
+    /// Takes the best of each bin.
+    KeepBest = 20,
 }
 
 /// The names of the kernels, by number.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 21] = [
     "scatter_bits",
     "scatter_points",
     "scatter_ranks",
@@ -58,6 +66,10 @@ pub const NAMES: [&str; 17] = [
     "run_singles",
     "look_up",
     "list_few",
+    "start_best",
+    "want",
+    "score_rows",
+    "keep_best",
 ];
 
 /// Threads that share a processor of the device: see `__launch_bounds__` in `kernels.cu`.

@@ -1,5 +1,6 @@
 //! Plans on a device, whatever its driver.
 
+mod relevance;
 mod rows;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +9,16 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::{
-    DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Keys, Level, ListedRows,
-    LoadedPlan, NO_MASK, Pause, Plan, PlannedUnit, RowOrder, RowQuery, RunKind, Tokens, ValueTable,
+    BestByRelevance, DEVICE_WIDTH, Device, DeviceError, DeviceResult, IN_POINTS, KeptRows, Keys, Level,
+    ListedRows, LoadedPlan, NO_MASK, Pause, Plan, PlannedUnit, RelevanceQuery, RowOrder, RowQuery, RunKind,
+    Tokens, ValueTable,
 };
 
 use crate::driver::{Driver, Kernel, Stream};
 use crate::lane::{Buffer, Lane, Lanes};
 use crate::pinned::Words;
 use crate::shared::{Shared, Stage};
+use relevance::Programs;
 
 const WORD: usize = 4;
 const LONG: usize = 8;
@@ -102,6 +105,7 @@ struct PlanOnDevice {
     code: Buffer,
     mask_of_row: Buffer,
     by_priority: Option<Buffer>,
+    programs: Programs,
     point_offsets: Buffer,
     point_masks: Buffer,
     value_tables: Buffer,
@@ -219,6 +223,7 @@ impl PlanOnDevice {
             code: words(&plan.code)?,
             mask_of_row: words(&plan.mask_of_row)?,
             by_priority: if plan.by_priority.is_empty() { None } else { Some(words(&plan.by_priority)?) },
+            programs: Programs::new(shared, stream, &plan.relevance, plan.mask_of_row.len())?,
             point_offsets: words(&plan.point_offsets)?,
             point_masks: words(&plan.point_masks)?,
             value_tables: words(&tables)?,
@@ -244,7 +249,13 @@ impl PlanOnDevice {
         let places = (chunks + chunks.div_ceil(CHUNKS_IN_GROUP)) * DEVICE_WIDTH * WORD;
         let fixed = DEVICE_WIDTH * (WORD + LONG) + self.levels.len() * LISTED_WORDS * WORD;
         let lists = self.most_in_level * (TASK_BYTES + SINGLE_BYTES);
-        self.masks as usize * (MASK_BYTES + WORD) + tables + places + lists + fixed + self.rows * WORD
+        self.masks as usize * (MASK_BYTES + WORD)
+            + tables
+            + places
+            + lists
+            + fixed
+            + self.rows * WORD
+            + self.programs.lane_bytes()
     }
 
     /// Works with a lane that has room for so many masks, in which no predicate is set. When it returns, nothing is under way: what
@@ -396,6 +407,13 @@ impl PlanOnDevice {
 
     /// Computes the masks of all units; counts their rows if asked to, or stores the masks of those that have rows.
     fn evaluate(&self, lane: &mut Lane, sent: &Sent, counts: bool) -> DeviceResult<()> {
+        let started = self.evaluate_and_keep(lane, sent, counts)?;
+        self.scatter(lane, sent, true)?;
+        self.shared.end(Stage::Units, lane.stream, started).map(|_| ())
+    }
+
+    /// The same, and leaves the masks of predicates as they are, to be cleared. Says when the last stage began.
+    fn evaluate_and_keep(&self, lane: &mut Lane, sent: &Sent, counts: bool) -> DeviceResult<Instant> {
         let driver = &self.shared.driver;
         let started = Instant::now();
         let words = sent.words.as_ref();
@@ -423,8 +441,7 @@ impl PlanOnDevice {
             driver.fill_with_zeros(lane.stream, lane.counts.address, lane.counts.bytes())?;
         }
         self.evaluate_levels(lane, counts)?;
-        self.scatter(lane, sent, true)?;
-        self.shared.end(Stage::Units, lane.stream, started).map(|_| ())
+        Ok(started)
     }
 
     fn evaluate_levels(&self, lane: &Lane, counts: bool) -> DeviceResult<()> {
@@ -488,6 +505,20 @@ impl LoadedPlan for PlanOnDevice {
         let (kept, sent) = (self.kept(kept)?, self.sent(tokens)?);
         let block = Block { sent: &sent, kept: kept.as_ref() };
         self.with_lane(self.masks, |lane| self.list(lane, block, query))
+    }
+
+    fn best_by_relevance(
+        &self,
+        tokens: &Tokens,
+        kept: Option<&Arc<KeptRows>>,
+        query: RelevanceQuery,
+    ) -> DeviceResult<Option<BestByRelevance>> {
+        let (kept, sent) = (self.kept(kept)?, self.sent(tokens)?);
+        let block = Block { sent: &sent, kept: kept.as_ref() };
+        match self.with_lane(self.masks, |lane| self.best(lane, block, query)) {
+            Err(error) if error.is_memory => Ok(None),
+            found => found,
+        }
     }
 
     fn row_counts(

@@ -17,6 +17,7 @@
 #include "kernels/counting.cuh"
 #include "kernels/levels.cuh"
 #include "kernels/rows.cuh"
+#include "kernels/relevance.cuh"
 
 #if ON_DEVICE
 #define P(type, number) reinterpret_cast<type *>(a##number)
@@ -32,6 +33,11 @@
 #define RANKS Ranks{ P(u32, 11), P(u32, 12) }
 // Arguments 0 to 5: masks of rows, order, kept rows, masks, summaries, number of rows.
 #define ROWS(rows) RowInputs{ P(u32, 0), P(u32, 1), P(u32, 2), P(u32, 3), P(u32, 4), rows }
+// From argument 6 on: bounds, programs, code, the highest bar, first row, rows of a warp and of a chunk, and what is wanted of each.
+#define SCORED_ROWS(rows, first, step, in_chunk) \
+    ScoredRows{ ROWS(rows), P(u64, 6), P(u32, 7), P(Record, 8), P(u64, 9), first, step, in_chunk, P(u32, 13), P(u32, 14) }
+#define BINS(least, counts, entries, room) Bins{ P(Entry, least), P(u32, counts), P(Entry, entries), room }
+#define BEST(k) Best{ k, P(u32, 5), P(Entry, 6), P(u32, 7), P(Entry, 8), P(u32, 9), P(u32, 10) }
 
 #if ON_DEVICE
 // Four blocks fit into a multiprocessor: memory is waited for by some warps while others compute.
@@ -110,6 +116,19 @@ KERNEL list_few(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, 
 KERNEL count_events(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7) {
     count_events_thread(THREAD, ROWS(a5), a6, P(u32, 7));
 }
+KERNEL start_best(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5) { start_best_thread(THREAD, a5, BINS(0, 1, 2, a3), P(u32, 4)); }
+KERNEL want(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10) {
+    if (THREAD / 32 < a10) want_warp(THREAD / 32, P(u64, 0), a1, a2, a3, a4, P(u32, 5), P(Entry, 6), P(u32, 7), P(u32, 8), P(u64, 9));
+}
+KERNEL score_rows(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10, u64 a11, u64 a12, u64 a13,
+                  u64 a14, u64 a15, u64 a16, u64 a17, u64 a18) {
+    __shared__ unsigned short lists[WARPS * LISTED_EVENTS];
+    score_rows_warp(THREAD / 32, gridDim.x * WARPS, SCORED_ROWS(a5, a10, a11, a12), BINS(15, 16, 17, a18),
+                    lists + threadIdx.x / 32 * LISTED_EVENTS);
+}
+KERNEL keep_best(u64 a0, u64 a1, u64 a2, u64 a3, u64 a4, u64 a5, u64 a6, u64 a7, u64 a8, u64 a9, u64 a10, u64 a11) {
+    if (THREAD / 32 < a11) keep_best_warp(THREAD / 32, BINS(0, 1, 2, a3), BEST(a4));
+}
 #else
 #define FOR_THREADS for (u64 thread = 0; thread < threads; ++thread)
 #define FOR_WARPS for (u64 warp = 0; warp < threads / 32; ++warp) for (u32 lane = 0; lane < 32; ++lane)
@@ -170,6 +189,20 @@ extern "C" void tamis_launch(u32 kernel, u64 threads, const u64 *a) {
         for (u64 warp = 0; warp < threads / 32; ++warp) look_up_warp(warp, VALUES(a[3]), VALUE_TABLES, RANKS, TO(13, 14), a[15]);
         break;
     case 13: FOR_THREADS look_ahead_thread(thread, LEVEL, P(u32, 8), P(u32, 9), a[10]); break;
+    case 17: FOR_THREADS start_best_thread(thread, a[5], BINS(0, 1, 2, a[3]), P(u32, 4)); break;
+    case 18:
+        for (u64 warp = 0; warp < threads / 32 && warp < a[10]; ++warp)
+            want_warp(warp, P(u64, 0), a[1], a[2], a[3], a[4], P(u32, 5), P(Entry, 6), P(u32, 7), P(u32, 8), P(u64, 9));
+        break;
+    case 19:
+        for (u64 warp = 0; warp < threads / 32; ++warp) {
+            unsigned short list[LISTED_EVENTS];
+            score_rows_warp(warp, threads / 32, SCORED_ROWS(a[5], a[10], a[11], a[12]), BINS(15, 16, 17, a[18]), list);
+        }
+        break;
+    case 20:
+        for (u64 warp = 0; warp < threads / 32 && warp < a[11]; ++warp) keep_best_warp(warp, BINS(0, 1, 2, a[3]), BEST(a[4]));
+        break;
     case 14: FOR_THREADS run_single_thread(thread, LEVEL, P(u32, 8), P(u32, 9), a[10], P(u32, 11), P(u32, 12)); break;
     }
 }

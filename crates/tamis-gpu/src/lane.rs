@@ -110,6 +110,8 @@ pub struct Lane {
     pub offsets: Buffer,
     pub found: Buffer,
     pub row_counts: Buffer,
+    /// The best by relevance, and the bins of events.
+    pub ranked: Buffer,
 }
 
 impl Lane {
@@ -134,6 +136,7 @@ impl Lane {
             offsets: buffer()?,
             found: buffer()?,
             row_counts: buffer()?,
+            ranked: buffer()?,
             // Last: what comes before is released if it fails, and this is when the lane is.
             stream: shared.driver.new_stream()?,
         })

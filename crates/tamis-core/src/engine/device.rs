@@ -27,6 +27,15 @@ pub const SAVED: u32 = 24;
 /// Thresholds have fewer leaves than this: a device counts them in this many bits.
 pub const MOST_IN_THRESHOLD: usize = 1 << 18;
 
+/// In place of where a program begins: the row scores its bound.
+pub const NO_PROGRAM: u32 = u32::MAX;
+
+/// The deepest nesting of a program.
+pub const PROGRAM_DEPTH: usize = 16;
+
+/// The most rows of an event that are asked for by relevance.
+pub const MOST_BY_RELEVANCE: usize = 256;
+
 /// What a device cannot do, or could not.
 #[derive(Clone, Debug)]
 pub struct DeviceError {
@@ -160,6 +169,7 @@ pub struct Plan {
     pub mask_of_row: Vec<u32>,
     /// Rows by falling priority, those of equal priority by id.
     pub by_priority: Vec<u32>,
+    pub relevance: Relevance,
     /// Where the masks of each point begin, and what they are: its own, and those of predicates that hold for it.
     pub point_offsets: Vec<u32>,
     pub point_masks: Vec<u32>,
@@ -170,6 +180,20 @@ pub struct Plan {
     /// By point, its key; and the same of all cuts.
     pub point_keys: Keys,
     pub cut_keys: Keys,
+}
+
+/// What rows score for events without weights.
+#[derive(Debug, Default)]
+pub struct Relevance {
+    /// Rows by falling bound, those of equal bounds by id; behind them the rows that have to be scored by their records. None if that is
+    /// all of them.
+    pub order: Vec<u32>,
+    /// By place in this order: the most that the row scores, as the bits of a number that is not negative.
+    pub bounds: Vec<u64>,
+    /// Where its program begins, or [`NO_PROGRAM`].
+    pub starts: Vec<u32>,
+    /// One record more than there are.
+    pub code: Vec<[u32; 4]>,
 }
 
 /// What the values of one attribute and kind are compared with, as a device reads it.
@@ -280,6 +304,28 @@ pub struct RowQuery {
     pub most: u32,
 }
 
+/// The best by relevance: this many of them for each event, which score so much at least.
+#[derive(Clone, Copy, Debug)]
+pub struct RelevanceQuery {
+    pub k: usize,
+    pub min_score: f64,
+}
+
+/// A row that holds, and what it scores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoredRow {
+    pub row: u32,
+    pub score: f64,
+}
+
+/// What was found by relevance.
+pub struct BestByRelevance {
+    /// The best of each event, in order.
+    pub best: Vec<Vec<ScoredRow>>,
+    /// The rows that hold and have to be scored by their records; `None` if no row has to.
+    pub by_record: Option<ListedRows>,
+}
+
 /// The rows of each event, those of the first event first.
 pub struct ListedRows {
     /// Where the rows of each event end.
@@ -315,6 +361,15 @@ pub trait LoadedPlan: Send + Sync {
         kept: Option<&Arc<KeptRows>>,
         query: RowQuery,
     ) -> DeviceResult<ListedRows>;
+
+    /// The best rows by relevance, for events without weights; `kept` of them, if not all are. `None` if this processor should answer:
+    /// too many rows have to be scored by their records, or memory is short.
+    fn best_by_relevance(
+        &self,
+        tokens: &Tokens,
+        kept: Option<&Arc<KeptRows>>,
+        query: RelevanceQuery,
+    ) -> DeviceResult<Option<BestByRelevance>>;
 
     /// Adds to each row the number of events for which it holds.
     fn row_counts(

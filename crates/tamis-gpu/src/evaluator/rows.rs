@@ -124,23 +124,23 @@ impl PlanOnDevice {
         Ok(ListedRows { ends: ends.collect(), rows: Box::new(found) })
     }
 
-    /// All rows that hold for each event, if there are few. `None` if there are more.
-    fn list_few(
+    /// The first of some rows, given by the arguments of kernels, that hold for each event, if there are few. `None` if there are more.
+    pub(super) fn list_few(
         &self,
         lane: &mut Lane,
-        block: Block<'_>,
-        query: RowQuery,
+        rows: [u64; 6],
+        events: usize,
+        most: usize,
     ) -> DeviceResult<Option<ListedRows>> {
-        let RowQuery { order, events, most } = query;
         let driver = &self.shared.driver;
         let started = Instant::now();
         lane.found.reserve((1 + MATCH_WORDS * FEW_MATCHES) * WORD)?;
         let counted = lane.found.address;
         let listed = counted + WORD as u64;
         driver.fill_with_zeros(lane.stream, counted, WORD)?;
-        let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, self.rows);
+        let [a, b, c, d, e, f] = rows;
         let arguments = [a, b, c, d, e, f, events as u64, counted, FEW_MATCHES as u64, listed];
-        driver.launch(lane.stream, Kernel::ListFew, self.rows as u64, &arguments)?;
+        driver.launch(lane.stream, Kernel::ListFew, f, &arguments)?;
         self.shared.end(Stage::Rows, lane.stream, started)?;
         let count = self.download_words(lane, counted, 1)?.as_ref()[0] as usize;
         if count > FEW_MATCHES {
@@ -150,7 +150,7 @@ impl PlanOnDevice {
             return Ok(Some(sorted(&[], events, 0)));
         }
         let words = self.download_words(lane, listed, MATCH_WORDS * count)?;
-        Ok(Some(sorted(words.as_ref().as_chunks().0, events, most as usize)))
+        Ok(Some(sorted(words.as_ref().as_chunks().0, events, most)))
     }
 
     pub(super) fn list(
@@ -179,7 +179,8 @@ impl PlanOnDevice {
             }
         }
         if self.few.is_over() {
-            match self.list_few(lane, block, query) {
+            let all = self.row_arguments(lane, block, order, self.rows);
+            match self.list_few(lane, all, events, most as usize) {
                 Err(error) if error.is_memory => {}
                 found => {
                     let found = found?;

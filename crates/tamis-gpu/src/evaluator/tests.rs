@@ -124,6 +124,8 @@ fn no_copy_is_under_way_when_a_query_is_answered() {
             }
             plan.counts(&tokens, kept).unwrap();
             check("counts");
+            plan.best_by_relevance(&tokens, kept, RelevanceQuery { k: 3, min_score: 0.0 }).unwrap();
+            check("the best by relevance");
             plan.row_counts(&tokens, kept, &mut vec![0; rows]).unwrap();
             check("row counts");
         }

@@ -117,6 +117,14 @@ impl<'e> Block<'e> {
         }
     }
 
+    /// Whether some event gives weights to attributes; columns have none.
+    pub(super) fn has_weights(&self) -> bool {
+        match &self.events {
+            Events::Columns(..) => false,
+            Events::Loaded(events) => events.iter().any(|event| !event.weights.is_empty()),
+        }
+    }
+
     /// How many values of columns there may be.
     pub(super) fn cells(&self) -> usize {
         match &self.events {

@@ -1,5 +1,7 @@
 //! Blocks of events on a device. What it cannot do, and what fails there, this processor does.
 
+mod relevance;
+
 use std::any::Any;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -339,6 +341,9 @@ impl Blocks for BlocksOnDevice<'_> {
         ranking: &Ranking,
         add: &mut dyn FnMut(usize, &[Scored]) -> bool,
     ) -> Option<Result<Observation>> {
+        if ranking.score == Score::Relevance {
+            return Some(self.best_by_relevance(range, ranking, add));
+        }
         let most = u32::try_from(ranking.k).unwrap_or(u32::MAX);
         let listed = match ranking.score {
             Score::Priority => self.block(range.clone()).and_then(|block| {
@@ -404,6 +409,27 @@ impl Blocks for BlocksOnDevice<'_> {
 }
 
 impl<'e> BlocksOnDevice<'e> {
+    fn best_by_relevance(
+        &mut self,
+        range: Range<usize>,
+        ranking: &Ranking,
+        add: &mut dyn FnMut(usize, &[Scored]) -> bool,
+    ) -> Result<Observation> {
+        let ranked = self.block(range.clone()).and_then(|block| {
+            let parts = self.ranked_by_relevance(&block, ranking)?;
+            Some((block, parts))
+        });
+        let Some((block, parts)) = ranked else { return self.here.best(range, ranking, add) };
+        let mut best = vec![];
+        for at in 0..block.len() {
+            relevance::best_of(self.view, self.filter, &block, at, ranking, &parts, &mut best)?;
+            if !add(at, &best) {
+                break;
+            }
+        }
+        Ok(Self::observed(&block, block.len()))
+    }
+
     /// Replaces `found` by the best matches of an event by priority, the best first.
     fn best_of(
         &self,

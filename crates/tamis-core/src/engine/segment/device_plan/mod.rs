@@ -5,6 +5,7 @@
 
 mod guards;
 mod points;
+mod programs;
 mod shape;
 mod values;
 
@@ -52,6 +53,7 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
         shape.guards.iter().chain(&shape.leaves).for_each(|leaf| masks_of.read(*leaf));
         (level_of[*unit as usize], shape.kind.run_kind(), shape.kind as u32, length)
     });
+    programs::read(segment, rows, &points, &mut masks_of);
     masks_of.number(layout);
 
     let bits = masks_of.count;
@@ -72,6 +74,7 @@ pub fn device_plan(segment: &Segment, rows: &RowNumbers) -> DeviceResult<Plan> {
         masks,
         mask_of_row: vec![0; rows.len()],
         by_priority: by_priority(segment, rows),
+        relevance: programs::plan(segment, rows, &points, &masks_of)?,
         cut_tables: layout
             .catalog
             .cut_tables

@@ -17,7 +17,7 @@
 
 mod builder;
 pub mod entry_bounds;
-mod node;
+pub(super) mod node;
 mod program;
 pub mod row_sketches;
 
