@@ -121,9 +121,13 @@ class Log(Protocol):
         ...
 
     async def read(
-        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
-        """Records behind a number, in order: of one topic, or of all."""
+        """Records behind a number, in order: of one topic, or of all.
+
+        With a `name`, those of a topic whose details begin with that name and a dot. That costs what they
+        are, however many other records the topic has.
+        """
         ...
 
     async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:

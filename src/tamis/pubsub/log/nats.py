@@ -210,10 +210,11 @@ class NatsLog:
         return int(answer["seq"])
 
     async def read(
-        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
-        """Records behind a number, in order: of one topic, or of all."""
-        subject = f"tamis.{self._site}.{stream}.{topic}.>" if topic else f"tamis.{self._site}.{stream}.>"
+        """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
+        within = ".".join(part for part in (topic, name, ">") if part)
+        subject = f"tamis.{self._site}.{stream}.{within}"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
         answers = await self._direct(stream, [request], are_batches=True)
         found = answers.chain()

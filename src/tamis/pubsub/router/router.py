@@ -491,9 +491,11 @@ class Router:
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
     ) -> None:
         await self._sign()
-        for topic in self.table.take_removed():
+        if removed := self.table.take_removed():
             for other in self.leases.values():
-                other.numbers = {lane: number for lane, number in other.numbers.items() if lane[0] != topic}
+                other.numbers = {
+                    lane: number for lane, number in other.numbers.items() if lane[0] not in removed
+                }
         lanes = [(f"q-{wanted.name}", keys.lane(lease.partition, wanted.priority)) for wanted in deliveries]
         await self._learn_numbers(lease, lanes)
         now: dict[Key, int] = {}
