@@ -23,6 +23,7 @@ from tamis.pubsub.log.contract import (
     STATE,
     Entry,
     FencedError,
+    ForbiddenError,
     Key,
     Log,
     LogUnavailableError,
@@ -143,6 +144,11 @@ class Publisher:
                     entries = [Entry(*self._key, body) for body in bodies]
                     continue
                 last = stored
+            except ForbiddenError as error:
+                if is_unsure:
+                    raise self._unknown(error, bodies) from None
+                self._begin()
+                raise
             except LogUnavailableError as error:
                 is_unsure = True  # they may be there
                 found = await self._ask_until(deadline, bodies)

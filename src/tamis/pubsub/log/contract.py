@@ -60,6 +60,10 @@ class LogUnavailableError(LogError):
     """The log does not answer; it is unknown whether something was written."""
 
 
+class ForbiddenError(LogUnavailableError):
+    """The permissions of this user do not allow it; nothing was written."""
+
+
 class RolledBackError(LogError):
     """The log is an older copy of itself: what it acknowledged in between is lost."""
 

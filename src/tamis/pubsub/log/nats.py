@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import ssl
 import time
 import uuid
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -31,6 +30,7 @@ from tamis.pubsub.log.contract import (
     STREAMS,
     Entry,
     FencedError,
+    ForbiddenError,
     Key,
     LogError,
     LogFullError,
@@ -39,6 +39,7 @@ from tamis.pubsub.log.contract import (
     StreamLostError,
 )
 from tamis.pubsub.log.nats_answers import ANSWER_SECONDS, Answers, Inbox, micros
+from tamis.pubsub.log.nats_connecting import connected, tls_of
 from tamis.pubsub.log.secrets import check_private, without_password
 from tamis.pubsub.names import token
 
@@ -96,6 +97,8 @@ class NatsLog:
 
         Kept where there is another way to ask; otherwise only while somebody waits for an answer.
         """
+        self._appending: dict[asyncio.Future[str], tuple[str, Sequence[Entry]]] = {}
+        """What is being written, each with what is done once the server says that we may not write it."""
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -121,7 +124,7 @@ class NatsLog:
         for file in (credentials, certificate):
             if file:
                 check_private(file, "a key")
-        tls = _tls(authority, certificate)
+        tls = tls_of(authority, certificate)
         log: NatsLog | None = None
 
         async def on_reconnect() -> None:
@@ -136,7 +139,7 @@ class NatsLog:
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
         try:
-            client = await _connected(
+            client = await connected(
                 nats.connect(
                     list(servers),
                     tls=tls,
@@ -186,8 +189,28 @@ class NatsLog:
         if fences and self.generation != self._fenced_generation:
             self._fenced_generation = self.generation
             raise FencedError("connected again: what was expected of the log may hold no longer")
-        batch = uuid.uuid4().hex
         prefix = f"tamis.{self._site}.{stream}."
+        refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._appending[refused] = (prefix, entries)
+        try:
+            subject, answer = await self._send(prefix, entries, waiting, refused)
+        finally:
+            del self._appending[refused]
+        if error := answer.get("error"):
+            raise _explained(error, self._stream(stream))
+        await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
+        self._highest[stream] = max(self._highest[stream], int(answer["seq"]))
+        if stream == EVENTS and fences:
+            if len(self._acknowledged) >= MOST_ACKNOWLEDGED:
+                self._acknowledged.clear()
+            self._acknowledged[subject] = int(answer["seq"])
+        return int(answer["seq"])
+
+    async def _send(
+        self, prefix: str, entries: Sequence[Entry], waiting: dict[Key, int], refused: asyncio.Future[str]
+    ) -> tuple[str, dict[str, Any]]:
+        """Send entries as one batch; returns the subject of the last, and what the server answers."""
+        batch, subject = uuid.uuid4().hex, ""
         for number, entry in enumerate(entries, 1):
             headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if len(entries) > 1 else {}
             if (expected := waiting.pop(entry.key, None)) is not None:
@@ -198,16 +221,19 @@ class NatsLog:
                 continue
             if len(entries) > 1:
                 headers["Nats-Batch-Commit"] = "1"
-            answer = await self._ask(subject, entry.body, headers)
-        if error := answer.get("error"):
-            raise _explained(error, self._stream(stream))
-        await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
-        self._highest[stream] = max(self._highest[stream], int(answer["seq"]))
-        if stream == EVENTS and fences:
-            if len(self._acknowledged) >= MOST_ACKNOWLEDGED:
-                self._acknowledged.clear()
-            self._acknowledged[subject] = int(answer["seq"])
-        return int(answer["seq"])
+            asking = asyncio.ensure_future(self._ask(subject, entry.body, headers))
+            try:
+                await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
+                if asking.done() and not (refused.done() and _is_error(asking)):
+                    return subject, asking.result()
+            finally:
+                asking.cancel()
+        # There is a word for each message. The next append must not take one of these for its own.
+        with contextlib.suppress(Exception):
+            await self._client.flush()
+        raise ForbiddenError(
+            f"the server does not allow to publish to {refused.result()}; nothing was written"
+        )
 
     async def read(
         self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
@@ -267,7 +293,7 @@ class NatsLog:
                 unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
         try:
             answers = await self._leader(stream, [{"last_by_subj": subject} for subject in unsure])
-        except _ForbiddenError:
+        except ForbiddenError:
             records = [await self._last_by_replica(stream, subject) for subject in unsure]
         else:
             records = [self._stored(stream, answer) for answer in answers]
@@ -290,6 +316,9 @@ class NatsLog:
     def _note_refusal(self, error: str) -> None:
         """What the server says that we may not do: nobody needs to wait for an answer."""
         quoted = error.lower().partition('publish to "')[2].partition('"')[0]
+        for waiting, (prefix, entries) in self._appending.items():
+            if not waiting.done() and quoted in (f"{prefix}{e.topic}.{e.detail}".lower() for e in entries):
+                waiting.set_result(quoted)
         if (refused := self._forbidden.get(quoted)) is not None and not refused.done():
             refused.set_result(None)
             if not quoted.startswith(_HAS_ANOTHER_WAY):  # permissions may change: it is asked again
@@ -434,7 +463,7 @@ class NatsLog:
         for attempt in range(RETRIES):
             try:
                 answer = await self._unless_forbidden(name, self._ask(f"$JS.API.{name}", content, None))
-            except _ForbiddenError:
+            except ForbiddenError:
                 raise
             except LogUnavailableError:
                 if attempt == RETRIES - 1:
@@ -449,14 +478,14 @@ class NatsLog:
         raise AssertionError("the last attempt returns or raises")
 
     def _refusal(self, name: str) -> asyncio.Future[Any]:
-        """Done when the server has said that we may not ask this; then `_ForbiddenError` is raised."""
+        """Done when the server has said that we may not ask this; then `ForbiddenError` is raised."""
         subject = f"$js.api.{name}".lower()
         if (refused := self._forbidden.get(subject)) is None:
             if len(self._forbidden) >= MOST_FORBIDDEN:
                 self._forbidden = {name: each for name, each in self._forbidden.items() if each.done()}
             refused = self._forbidden[subject] = asyncio.get_running_loop().create_future()
         if refused.done():
-            raise _ForbiddenError(f"the server does not allow {name}")
+            raise ForbiddenError(f"the server does not allow {name}")
         return refused
 
     async def _unless_forbidden(
@@ -465,14 +494,14 @@ class NatsLog:
         """The answer to a question; an error as soon as the server says that we may not ask it."""
         try:
             refused = self._refusal(name)
-        except _ForbiddenError:
+        except ForbiddenError:
             question.close()
             raise
         asking = asyncio.ensure_future(question)
         try:
             await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                raise _ForbiddenError(f"the server does not allow {name}")
+                raise ForbiddenError(f"the server does not allow {name}")
             return asking.result()
         finally:
             asking.cancel()
@@ -529,7 +558,7 @@ class NatsLog:
             self._inbox.forget(reply)
             refused.remove_done_callback(answers.forbid)
         if answers.is_forbidden:
-            raise _ForbiddenError(f"the server does not allow {name}")
+            raise ForbiddenError(f"the server does not allow {name}")
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
         if answers.refusal:
@@ -596,39 +625,8 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
     return alone, together
 
 
-async def _connected(connecting: Coroutine[Any, Any, "Client"]) -> "Client":
-    """The client once it is connected; `TimeoutError` if that takes too long.
-
-    It tries again for ever, and now and then swallows that it is cancelled: it is told so until it stops.
-    """
-    attempt = asyncio.ensure_future(connecting)
-    try:
-        done, _ = await asyncio.wait({attempt}, timeout=ANSWER_SECONDS)
-        if done:
-            return attempt.result()
-        raise TimeoutError
-    finally:
-        given_up = not attempt.done()
-        while not attempt.done():
-            attempt.cancel()
-            await asyncio.wait({attempt}, timeout=0.1)
-        if given_up and not attempt.cancelled() and attempt.exception() is None:
-            await attempt.result().close()
-
-
-def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | None:
-    """Whom we trust, and who we are; None leaves both to the URL."""
-    if not authority and not certificate:
-        return None
-    file = authority
-    try:
-        context = ssl.create_default_context(cafile=authority)
-        file = certificate
-        if certificate:
-            context.load_cert_chain(certificate)
-    except (OSError, ValueError) as error:
-        raise LogError(f"cannot use the certificates in {file}: {error}") from None
-    return context
+def _is_error(asking: "asyncio.Future[dict[str, Any]]") -> bool:
+    return asking.cancelled() or asking.exception() is not None or "error" in asking.result()
 
 
 class _MissingError(StreamLostError):
@@ -637,10 +635,6 @@ class _MissingError(StreamLostError):
 
 class _InUseError(LogError):
     """There is such a stream already."""
-
-
-class _ForbiddenError(LogUnavailableError):
-    """The permissions of this user do not allow it."""
 
 
 class _NoMessageError(LogError):
