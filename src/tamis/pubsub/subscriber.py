@@ -30,6 +30,7 @@ from tamis.pubsub.log.contract import (
     FencedError,
     Log,
     Record,
+    append_each,
 )
 from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
@@ -208,10 +209,7 @@ class Subscriber:
         return found
 
     async def _append_state(self, entries: list[Entry]) -> int:
-        last = 0
-        for start in range(0, len(entries), MOST_ENTRIES):
-            last = await self._log.append(STATE, entries[start : start + MOST_ENTRIES])
-        return last
+        return await append_each(self._log, STATE, entries)
 
     async def _grant(self) -> Grant | None:
         key = (keys.GRANT, token(self.name))

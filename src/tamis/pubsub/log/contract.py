@@ -60,6 +60,10 @@ class LogUnavailableError(LogError):
     """The log does not answer; it is unknown whether something was written."""
 
 
+class BusyError(LogUnavailableError):
+    """The log cannot take several entries at once just now; nothing was written. It may take a single one."""
+
+
 class ForbiddenError(LogUnavailableError):
     """The permissions of this user do not allow it; nothing was written."""
 
@@ -161,3 +165,19 @@ class Log(Protocol):
     async def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+
+async def append_each(log: Log, stream: str, entries: Sequence[Entry]) -> int:
+    """Write any number of entries that need not be there all at once, in their order; the last one's number.
+
+    Others may use up what a log can do at once: then they are written one by one.
+    """
+    last = 0
+    for start in range(0, len(entries), MOST_ENTRIES):
+        part = entries[start : start + MOST_ENTRIES]
+        try:
+            last = await log.append(stream, part)
+        except BusyError:
+            for entry in part:
+                last = await log.append(stream, [entry])
+    return last

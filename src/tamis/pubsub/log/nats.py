@@ -28,6 +28,7 @@ from tamis.pubsub.log.contract import (
     MOST_READ_BYTES,
     STATE,
     STREAMS,
+    BusyError,
     Entry,
     FencedError,
     ForbiddenError,
@@ -65,8 +66,11 @@ LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 _FULL = (10077, 10047, 10122, 10023)
-_PASSING = (10008, 10009, 10074, 10176, 10210, 10211)
-"""Starting, choosing a leader, a batch cut off, too many of them under way: worth another attempt."""
+_BUSY = (10176, 10210, 10211)
+"""A part of a batch is missing; too many of them are under way. Then a part is missing, too: that the first
+message was refused is told to nobody."""
+_PASSING = (10008, 10009, 10074, *_BUSY)
+"""Starting, choosing a leader, busy: worth another attempt."""
 _IN_USE = 10058
 _NOT_FOUND = 10059
 _NO_MESSAGE = 10037
@@ -647,6 +651,8 @@ def _explained(error: dict[str, Any], where: str) -> LogError:
         return FencedError(text)
     if code in _FULL:
         return LogFullError(f"{text}: make room, or raise the limit")
+    if code in _BUSY:
+        return BusyError(text)
     if code in _PASSING:
         return LogUnavailableError(text)
     if code == _NOT_FOUND:

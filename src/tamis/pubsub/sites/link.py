@@ -16,7 +16,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, LogError, Record
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    QUEUES,
+    STATE,
+    Entry,
+    Key,
+    Log,
+    LogError,
+    Record,
+    append_each,
+)
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
     DEFAULT_HOPS,
@@ -259,7 +269,7 @@ class Link:
         entries = [Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))]
         if not (record := (await there.last(STATE, [queue])).get(queue)) or record.body != self._limits:
             entries.append(Entry(*queue, self._limits))
-        await there.append(STATE, entries)
+        await append_each(there, STATE, entries)
         self._signed_at = now
 
     # --- what sites tell of themselves -------------------------------------------------------------
@@ -306,8 +316,7 @@ class Link:
             if topic == keys.LINKS and (position := _position(entry.body)) is not None
         ]
         try:
-            for start in range(0, len(entries), MOST_EVENTS):
-                await self._log.append(STATE, entries[start : start + MOST_EVENTS])
+            await append_each(self._log, STATE, entries)
         except LogError:
             self._told.clear()  # it is unknown what is written: look at all of it again
             raise

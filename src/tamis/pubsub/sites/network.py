@@ -13,7 +13,7 @@ from tamis.errors import TamisError
 from tamis.pubsub import keys
 from tamis.pubsub.entry import Entry as PubsubEntry
 from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, Worth
-from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Log, LogError, Record
+from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Log, LogError, Record, append_each
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import (
     LINK_BYTES,
@@ -227,13 +227,11 @@ class Network:
             await self._tell_interest(self._interest)
         if heard != self._accounted:
             mine = token(self._here)
-            await self._log.append(
-                STATE,
-                [
-                    Entry(keys.HEARD, f"{token(site)}.{mine}", write({"k": number}))
-                    for site, number in heard.items()
-                ],
-            )
+            told = [
+                Entry(keys.HEARD, f"{token(site)}.{mine}", write({"k": number}))
+                for site, number in heard.items()
+            ]
+            await append_each(self._log, STATE, told)
             self._accounted = heard
         now = (self.working(), tuple(sorted(self.links)), self._read)
         if self._links is None or now != (self._links.working, self._links.configured, self._links.position):
@@ -309,8 +307,7 @@ class Network:
             if key not in wanted and entry.expression is not None
         ]
         changes = shown + gone
-        for start in range(0, len(changes), READ_AT_ONCE):
-            await self._log.append(STATE, changes[start : start + READ_AT_ONCE])
+        await append_each(self._log, STATE, changes)
         if changes:
             await self._table.catch_up()
 
