@@ -122,6 +122,11 @@ class Log(Protocol):
     generation: int
     """Grows whenever the connection was made again: then what is remembered must be compared with the log."""
 
+    @property
+    def largest(self) -> int:
+        """How many bytes the body of a record may have."""
+        ...
+
     async def append(
         self, stream: str, entries: Sequence[Entry], fences: Mapping[Key, int] | None = None
     ) -> int:

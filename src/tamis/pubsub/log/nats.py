@@ -18,7 +18,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
@@ -65,7 +65,8 @@ MOST_FORBIDDEN = 1_000
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
-_FULL = (10077, 10047, 10122, 10023)
+_FULL = (10077, 10047, 10122, 10023, 10002, 10028)
+"""The stream, the disk, the account or the server has no room."""
 _BUSY = (10176, 10210, 10211)
 """A part of a batch is missing; too many of them are under way. Then a part is missing, too: that the first
 message was refused is told to nobody."""
@@ -103,6 +104,9 @@ class NatsLog:
         """
         self._appending: dict[asyncio.Future[str], tuple[str, Sequence[Entry]]] = {}
         """What is being written, each with what is done once the server says that we may not write it."""
+        self._connect: Callable[[], Awaitable[Client]] | None = None
+        """Makes another connection, as long as this log is in use."""
+        self._connecting = asyncio.Lock()
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -142,40 +146,64 @@ class NatsLog:
             logger.warning("trouble with NATS", extra={"error": str(error) or type(error).__name__})
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
-        try:
-            client = await connected(
-                nats.connect(
-                    list(servers),
-                    tls=tls,
-                    max_reconnect_attempts=-1,
-                    reconnect_time_wait=RETRY_SECONDS,
-                    connect_timeout=2,
-                    reconnected_cb=on_reconnect,
-                    error_cb=on_error,
-                    pending_size=64 << 20,
-                    inbox_prefix=inbox,
-                    **options,
+
+        async def connect() -> "Client":
+            try:
+                return await connected(
+                    nats.connect(
+                        list(servers),
+                        tls=tls,
+                        max_reconnect_attempts=-1,
+                        reconnect_time_wait=RETRY_SECONDS,
+                        connect_timeout=2,
+                        reconnected_cb=on_reconnect,
+                        error_cb=on_error,
+                        pending_size=64 << 20,
+                        inbox_prefix=inbox,
+                        **options,
+                    )
                 )
-            )
-        except ModuleNotFoundError:
-            raise LogError(missing_extra("credentials of NATS", "nats")) from None
-        except (OSError, nats.errors.Error, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            shown = ", ".join(map(without_password, servers))
-            raise LogUnavailableError(f"cannot reach NATS at {shown}: {reason}") from None
-        except Exception as error:  # whatever the client makes of a file that is none
-            reason = f"{credentials}: " if credentials else ""
-            raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
-        log = cls(client, site, replicas, most_bytes)
+            except ModuleNotFoundError:
+                raise LogError(missing_extra("credentials of NATS", "nats")) from None
+            except (OSError, nats.errors.Error, TimeoutError) as error:
+                reason = str(error) or type(error).__name__
+                shown = ", ".join(map(without_password, servers))
+                raise LogUnavailableError(f"cannot reach NATS at {shown}: {reason}") from None
+            except Exception as error:  # whatever the client makes of a file that is none
+                reason = f"{credentials}: " if credentials else ""
+                raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
+
+        log = cls(await connect(), site, replicas, most_bytes)
         try:
-            log._inbox = await Inbox.open(client)
+            await log._listen(log._client)
             for stream in STREAMS:
                 await log._make(stream)
-            await client.subscribe(f"tamis.{log._site}.wake.*", cb=log._on_hint)
         except BaseException:
-            await client.close()
+            await log._client.close()
             raise
+        log._connect = connect
         return log
+
+    async def _listen(self, client: "Client") -> None:
+        self._inbox = await Inbox.open(client)
+        await client.subscribe(f"tamis.{self._site}.wake.*", cb=self._on_hint)
+
+    async def _connected(self) -> "Client":
+        """The connection. One that the server has ended for good, as for another password, is made again."""
+        if self._client.is_closed and self._connect is not None:
+            async with self._connecting:
+                if self._client.is_closed and self._connect is not None:
+                    client = await self._connect()
+                    await self._listen(client)
+                    self._client = client
+                    self._forbidden.clear()
+                    self.generation += 1
+        return self._client
+
+    @property
+    def largest(self) -> int:
+        """How many bytes the body of a record may have: a message has headers, too."""
+        return self._client.max_payload - 1_024
 
     # --- the contract ------------------------------------------------------------------------------
 
@@ -227,7 +255,8 @@ class NatsLog:
                 headers["Nats-Batch-Commit"] = "1"
             asking = asyncio.ensure_future(self._ask(subject, entry.body, headers))
             try:
-                await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
+                either: set[asyncio.Future[Any]] = {asking, refused}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if asking.done() and not (refused.done() and _is_error(asking)):
                     return subject, asking.result()
             finally:
@@ -393,6 +422,7 @@ class NatsLog:
 
     async def close(self) -> None:
         """Close the connection."""
+        self._connect = None
         await self._client.close()
 
     # --- talking to the server ---------------------------------------------------------------------
@@ -514,7 +544,8 @@ class NatsLog:
         from nats.errors import Error, NoRespondersError  # noqa: PLC0415 - an extra
 
         try:
-            reply = await self._client.request(subject, content, timeout=ANSWER_SECONDS, headers=headers)
+            client = await self._connected()
+            reply = await client.request(subject, content, timeout=ANSWER_SECONDS, headers=headers)
         except NoRespondersError:
             raise LogUnavailableError(
                 f"nobody answers {subject}: JetStream is starting or has no leader, or the server runs "
@@ -534,7 +565,7 @@ class NatsLog:
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
         try:
-            await self._client.publish(subject, content, headers=headers)
+            await (await self._connected()).publish(subject, content, headers=headers)
         except (Error, OSError) as error:
             raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
@@ -550,16 +581,18 @@ class NatsLog:
         name = f"DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")
         refused = self._refusal(name)
         refused.add_done_callback(answers.forbid)
-        reply = self._inbox.expect(answers)
+        client = await self._connected()
+        inbox = self._inbox
+        reply = inbox.expect(answers)
         try:
             for request in requests:
                 content = json.dumps(request).encode() if request else b""
-                await self._client.publish(f"$JS.API.{name}", content, reply=reply)
+                await client.publish(f"$JS.API.{name}", content, reply=reply)
             await answers.complete()
         except (Error, OSError, TimeoutError) as error:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
         finally:
-            self._inbox.forget(reply)
+            inbox.forget(reply)
             refused.remove_done_callback(answers.forbid)
         if answers.is_forbidden:
             raise ForbiddenError(f"the server does not allow {name}")
@@ -594,7 +627,7 @@ class NatsLog:
         return Record(int(answer["seq"]), topic, detail, micros(answer["time"][:-1].encode()), body)
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
-        most = self._client.max_payload - 1_024
+        most = self.largest
         largest = max(len(entry.body) for entry in entries)
         if largest > most:
             raise LogError(

@@ -37,6 +37,8 @@ from tamis.pubsub.log.contract import (
 
 FORMAT = 1
 BUSY_SECONDS = 30.0
+LARGEST = 500_000_000
+"""SQLite takes twice that."""
 SHORTEST_POLL, LONGEST_POLL = 0.002, 0.05
 FREE_PAGES_PER_TRIM = 2_000
 MOST_WAL_BYTES = 16 << 20
@@ -67,6 +69,7 @@ class SqliteLog:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] = (0, 0)
         self.identity = ""
+        self.largest = LARGEST
         self.generation = 0
         self._fenced_generation = 1
 

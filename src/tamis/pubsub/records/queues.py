@@ -53,7 +53,9 @@ class QueueLimits:
         fields = Fields(body, "queue")
         return cls(
             fields.number("most_bytes"),
-            *(fields.take(name, is_seconds) for name in ("keep_seconds", "replay_seconds", "idle_seconds")),
+            fields.take("keep_seconds", is_seconds),
+            fields.take("replay_seconds", is_seconds),
+            fields.take("idle_seconds", is_seconds),
             fields.text("life", ""),
         )
 
