@@ -23,8 +23,9 @@ from tamis.pubsub.service.config import ConfigError, config_of, read_config
 from tamis.pubsub.site import connect
 from tamis.pubsub.sites.advertised import Advertised
 from tamis.pubsub.sites.interest import InterestEntry
-from tamis.pubsub.sites.link import LinkCursor, _is_newer
+from tamis.pubsub.sites.link import LinkCursor
 from tamis.pubsub.sites.network import Network
+from tamis.pubsub.sites.told import is_newer
 from tamis.pubsub.sites.topology import SiteLinks
 
 
@@ -83,7 +84,7 @@ def test_a_record_is_read_or_refused(body: bytes) -> None:
             continue
         assert reader.read(found.body()) == found, "what is read can be written and read again"
     InterestEntry.read_or_everything(body)
-    assert not (_is_newer(body, b"{}") and _is_newer(b"{}", body))
+    assert not (is_newer(body, b"{}") and is_newer(b"{}", body))
 
 
 @given(st.text(max_size=20))

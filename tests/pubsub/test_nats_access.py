@@ -29,7 +29,7 @@ from pubsub.logs import run
 from pubsub.nats_proxy import NatsProxy
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
-from tamis.pubsub import LogError, LogUnavailableError, connect, keys
+from tamis.pubsub import ForbiddenError, LogError, LogUnavailableError, connect, keys
 from tamis.pubsub.log import EVENTS, STATE, Entry, nats_answers, open_log
 from tamis.pubsub.log import nats as nats_log
 from tamis.pubsub.log.nats import NatsLog
@@ -366,6 +366,37 @@ def test_what_a_server_forbids_is_an_error_at_once(guarded: str, monkeypatch: py
                     with pytest.raises(LogError, match=f"does not allow {name}"):
                         await forbidden
             assert all("msg.get" in subject for subject, each in log._forbidden.items() if each.done())
+
+    run(main)
+
+
+def test_an_append_that_a_server_forbids_is_an_error_at_once(
+    guarded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever in a batch it is forbidden; what follows on the same connection is not refused for it."""
+    for module in (nats_log, nats_answers):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 100)
+
+    async def main() -> None:
+        async with (
+            connect(f"nats://router:secret@{guarded}/site", partitions=1) as site,
+            connect(f"nats://bob:his@{guarded}/site?inbox=_INBOX_bob") as his,
+        ):
+            mine, eves = keys.session_detail("bob", "a1"), keys.session_detail("eve", "a1")
+            for details in ([eves], [eves, mine], [mine, eves], [mine, eves, mine], [eves] * 1_000):
+                with pytest.raises(ForbiddenError, match=r"allow to publish to .*s\.eve\.a1; nothing was"):
+                    await his.log.append(EVENTS, [Entry("p0", detail, b"{}\n{}") for detail in details])
+            eve, bob = await his.publisher("eve", timeout=100), await his.publisher("bob", timeout=100)
+            published = 0
+            for events in ([{"n": 1}], [{"n": 1}] * 1_000):
+                with pytest.raises(ForbiddenError):
+                    await eve.publish(events)
+                both = await asyncio.gather(eve.publish(events), bob.publish(events), return_exceptions=True)
+                assert isinstance(both[0], ForbiddenError)
+                published += len(events)
+                assert both[1] == list(range(published - len(events) + 1, published + 1))
+            assert await site.log.end(EVENTS) == published
+            assert not his.log._appending  # type: ignore[attr-defined]
 
     run(main)
 

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from pubsub.logs import run
+from tamis.errors import ArgumentError
 from tamis.pubsub import Grant, connect, keys
 from tamis.pubsub.log import STATE, Entry
 from tamis.pubsub.records import Subscription
 from tamis.pubsub.router import quotas
 from tamis.pubsub.router import table as tables
 from tamis.pubsub.router.table import Table
+from tamis.pubsub.subscriber import Subscriber
 
 CLIENTS = ("ann", "eve", "bob")
 TEXTS = ("n = 1", "n > 7 AND n < 20", "secret = 1", "n FROBS 2")
@@ -180,4 +182,37 @@ def test_a_snapshot_has_all_that_was_read_before_it(tmp_path: Path, monkeypatch:
             assert sorted(again.index) == [f"ann.s{n}" for n in range(10)]
 
     table: Table
+    run(main)
+
+
+def test_a_client_counts_its_own_subscriptions_alone(log_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It read those of all clients, each time that it subscribed."""
+
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            await site.log.append(STATE, [Entry(keys.GRANT, "ann", Grant(subscriptions=4).body())])
+            others = {f"s{n}": f"n = {n}" for n in range(1_500)}
+            for name in ("an", "ann-", "annie", "zoe"):
+                await (await site.subscriber(name)).subscribe_many(others)
+            ann, twin = await site.subscriber("ann"), Subscriber(site.log, site.settings, "ann")
+            read, seen = site.log.read, 0
+
+            async def counting(*which: Any, **more: Any) -> Any:
+                nonlocal seen
+                found = await read(*which, **more)
+                seen += len(found)
+                return found
+
+            monkeypatch.setattr(site.log, "read", counting)
+            await ann.subscribe_many({"a": "n = 1", "b": "n = 2", "c": "n = 3"})
+            await ann.subscribe("a", "n = 2")
+            await twin.unsubscribe("b", "x")
+            await ann.subscribe_many({"b": "n = 1", "d": "n = 1"})
+            with pytest.raises(ArgumentError, match="may have 4 subscriptions, these would be 5"):
+                await ann.subscribe("e", "n = 1")
+            await twin.unsubscribe("d")
+            await ann.subscribe("e", "n = 1")
+            assert sorted(await ann.subscriptions()) == ["a", "b", "c", "e"]
+            assert seen < 40
+
     run(main)

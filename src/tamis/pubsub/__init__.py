@@ -8,6 +8,7 @@ sites exchange events by the routing decisions of Bittner (2008). See `docs/pubs
 from tamis.pubsub.confirmation import Confirmation
 from tamis.pubsub.log import (
     FencedError,
+    ForbiddenError,
     LogError,
     LogFullError,
     LogUnavailableError,
@@ -19,12 +20,13 @@ from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import Grant, QueueLimits, RecordError
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site, connect
-from tamis.pubsub.subscriber import Delivered, Gap, Subscriber, TakenOverError
+from tamis.pubsub.subscriber import Delivered, Gap, RemovedError, Subscriber, TakenOverError
 
 __all__ = [
     "Confirmation",
     "Delivered",
     "FencedError",
+    "ForbiddenError",
     "Gap",
     "Grant",
     "LogError",
@@ -33,6 +35,7 @@ __all__ = [
     "Publisher",
     "QueueLimits",
     "RecordError",
+    "RemovedError",
     "RolledBackError",
     "Router",
     "Site",

@@ -21,8 +21,10 @@ from tamis.pubsub.log.contract import (
     EVENTS,
     MOST_ENTRIES,
     STATE,
+    BusyError,
     Entry,
     FencedError,
+    ForbiddenError,
     Key,
     Log,
     LogUnavailableError,
@@ -124,7 +126,7 @@ class Publisher:
             self._begin()
         deadline = time.monotonic() + self._timeout
         entries = [Entry(*self._key, body) for body in bodies]
-        refused, is_unsure = 0, False
+        refused, busy, is_unsure = 0, 0, False
         while True:
             try:
                 last = await self._log.append(EVENTS, entries, {self._key: self._last})
@@ -143,6 +145,20 @@ class Publisher:
                     entries = [Entry(*self._key, body) for body in bodies]
                     continue
                 last = stored
+            except BusyError as error:
+                if time.monotonic() >= deadline:
+                    raise self._unknown(error, bodies) from None
+                busy += 1
+                if busy > 1 and len(bodies) > 1 and not is_unsure:
+                    # Others use up what the log can do at once: slower, but they cannot hold us up.
+                    return [number for body in bodies for number in await self._append([body])]
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            except ForbiddenError as error:
+                if is_unsure:
+                    raise self._unknown(error, bodies) from None
+                self._begin()
+                raise
             except LogUnavailableError as error:
                 is_unsure = True  # they may be there
                 found = await self._ask_until(deadline, bodies)

@@ -9,7 +9,7 @@ import json
 import time
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,7 @@ from tamis.pubsub.log.contract import (
     FencedError,
     Log,
     Record,
+    append_each,
 )
 from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
@@ -52,9 +53,17 @@ from tamis.pubsub.records import (
 
 READ_AT_ONCE = 200
 WAIT_SECONDS = 5.0
+RETRY_SECONDS = 0.05
+IDS_SECONDS = 43_200.0
+"""After such a rest all subscriptions are read again: signs of removal are kept for a day."""
 ANY_LANE = "*"
-"""In `Reading.expected`: lanes that are not named begin with this number."""
+"""In `Reading.expected`: lanes that are not named begin with this number. 0: with any, but for what is known
+to have been dropped."""
 MOST_EXPRESSION_BYTES = 64 << 10
+
+
+class RemovedError(TamisError):
+    """Somebody has removed this subscriber: its queue, its position and its subscriptions are gone."""
 
 
 class TakenOverError(TamisError):
@@ -123,6 +132,10 @@ class Subscriber:
         self._old_until = (0, 0, 0)
         """Time, record and part: what lies before was handed out before the log was rolled back."""
         self._expressions: list[Expression] | None = None
+        self._ids: set[str] = set()
+        """The keys of our subscriptions up to a number of the state, where a grant limits how many."""
+        self._ids_until = self._ids_generation = 0
+        self._ids_at = 0.0
         self._idle_seconds = QueueLimits().idle_seconds
         self._wrote_at = time.monotonic()
 
@@ -187,17 +200,16 @@ class Subscriber:
         return found
 
     async def _own_subscriptions(self) -> list[Record]:
-        found, after, mine = [], 0, f"{token(self.name)}."
-        while records := await self._log.read(STATE, topic=keys.SUBSCRIPTION, after=after, most=5_000):
+        found, after, mine = [], 0, token(self.name)
+        while records := await self._log.read(
+            STATE, topic=keys.SUBSCRIPTION, name=mine, after=after, most=5_000
+        ):
             after = records[-1].seq
-            found += [record for record in records if record.body and record.detail.startswith(mine)]
+            found += [record for record in records if record.body]
         return found
 
     async def _append_state(self, entries: list[Entry]) -> int:
-        last = 0
-        for start in range(0, len(entries), MOST_ENTRIES):
-            last = await self._log.append(STATE, entries[start : start + MOST_ENTRIES])
-        return last
+        return await append_each(self._log, STATE, entries)
 
     async def _grant(self) -> Grant | None:
         key = (keys.GRANT, token(self.name))
@@ -205,11 +217,25 @@ class Subscriber:
         return Grant.read(record.body) if record is not None and record.body else None
 
     async def _check_count(self, most: int, more: set[str]) -> None:
-        there = {record.detail for record in await self._own_subscriptions()}
-        if len(there | more) > most:
-            raise ArgumentError(
-                f"{self.name} may have {most:,} subscriptions, these would be {len(there | more):,}"
-            )
+        there = await self._own_ids()
+        wanted = len(there) + len(more - there)
+        if wanted > most:
+            raise ArgumentError(f"{self.name} may have {most:,} subscriptions, these would be {wanted:,}")
+
+    async def _own_ids(self) -> set[str]:
+        """The keys of our subscriptions: all are read once, and then what has changed."""
+        now = time.monotonic()
+        is_older = await self._log.end(STATE) < self._ids_until
+        if is_older or self._log.generation != self._ids_generation or now - self._ids_at > IDS_SECONDS:
+            self._ids, self._ids_until, self._ids_generation = set(), 0, self._log.generation
+        while records := await self._log.read(
+            STATE, topic=keys.SUBSCRIPTION, name=token(self.name), after=self._ids_until, most=5_000
+        ):
+            for record in records:
+                (self._ids.add if record.body else self._ids.discard)(record.detail)
+            self._ids_until = records[-1].seq
+        self._ids_at = now
+        return self._ids
 
     def _checked(self, given: Any, grant: Grant | None) -> Expression:
         expression = tamis.parse(given) if isinstance(given, str) else tamis.parse(str(given))
@@ -234,16 +260,19 @@ class Subscriber:
         is_there = known is not None and known.body
         if not is_there and drop in found and found[drop].body:
             self._buffer.append(Gap("forgotten", None, (0, 0)))
-        limits = QueueLimits.read(known.body) if known is not None and is_there else QueueLimits()
+        fresh_life = QueueLimits(life=uuid.uuid4().hex[:12])
+        limits = QueueLimits.read(known.body) if known is not None and is_there else fresh_life
         if not is_there or self._limits not in (None, limits):
-            limits = self._limits or limits
+            limits = replace(self._limits or limits, life=limits.life)
             await self._log.append(STATE, [Entry(*queue, limits.body())])
         self._idle_seconds = max(0.1, limits.idle_seconds)
         fresh = Reading("")
         if not is_there:
-            # Deliveries of an earlier life of this name, if there are any, are not for us.
-            is_used = bool(await self._log.read(QUEUES, topic=self._topic, most=1))
-            fresh = Reading("", await self._log.end(QUEUES), 0, {} if is_used else {ANY_LANE: 1})
+            # Deliveries of an earlier life of this name, if there are any, are not for us. Its numbers may go
+            # on, if a router was just writing.
+            is_used = known is not None or drop in found
+            is_used = is_used or bool(await self._log.read(QUEUES, topic=self._topic, most=1))
+            fresh = Reading("", await self._log.end(QUEUES), 0, {ANY_LANE: 0 if is_used else 1})
         await self._take_over(found.get(read), fresh)
         return self
 
@@ -336,7 +365,10 @@ class Subscriber:
                 self._fetched = record.seq
                 continue
             self._times[record.seq] = record.time
-            expected = self._expected.get(record.detail, self._expected.get(ANY_LANE, 0))
+            expected = self._expected.get(record.detail, self._expected.get(ANY_LANE))
+            if delivery.first and expected == 0 and record.detail not in self._expected:
+                drops = drops or await self._drops()
+                expected = min(drops.first(record.detail), delivery.first)
             if delivery.first and expected and delivery.first != expected:
                 drops = drops or await self._drops()
                 self._gap(record, delivery.first, expected, drops)
@@ -475,6 +507,9 @@ class Subscriber:
         if record is None or record.seq < self._reading_seq:
             await self._roll_back()
             return False
+        if not record.body:
+            await self._begin_again()
+            return False
         reading = Reading.read(record.body)
         if reading.client == self._client:
             # Nobody: the connection was made again, or the answer to what we wrote was lost.
@@ -488,6 +523,18 @@ class Subscriber:
             f"another client reads as {self.name}: a name belongs to one client at a time, give each its own"
         )
 
+    async def _begin_again(self) -> None:
+        """The queue is gone: because nobody came for too long, or somebody has removed it."""
+        key = (keys.DROP, token(self.name))
+        dropped = (await self._log.last(STATE, [key])).get(key)
+        if dropped is None or not dropped.body:
+            raise RemovedError(
+                f"the subscriber {self.name} was removed, with its subscriptions: open it again to begin anew"
+            )
+        self._buffer.clear()
+        self._expressions = None
+        await self.open()
+
     async def remove(self) -> None:
         """Forget this subscriber: its queue, its position and its subscriptions."""
         await remove_subscriber(self._log, self.name)
@@ -498,8 +545,11 @@ def _progress(reading: Reading) -> tuple[int, int, int]:
     return reading.after, reading.part_of, reading.part
 
 
-async def remove_subscriber(log: Log, name: str) -> None:
-    """Forget a subscriber: its subscriptions first, so that nothing is delivered any more.
+async def remove_subscriber(log: Log, name: str, left: Sequence[Entry] = (), read: int | None = None) -> None:
+    """Forget a subscriber. What comes under its name after its queue is gone stays.
+
+    `left` is what is written instead; with `read`, the number of its last position, only if it has not come
+    back since: otherwise that is a `FencedError`, and nothing is removed.
 
     >>> import tempfile
     >>> from tamis.pubsub.site import connect
@@ -512,11 +562,29 @@ async def remove_subscriber(log: Log, name: str) -> None:
     >>> asyncio.run(example(tempfile.mkdtemp()))
     {}
     """
-    mine, after = f"{token(name)}.", 0
-    while records := await log.read(STATE, topic=keys.SUBSCRIPTION, after=after, most=MOST_ENTRIES):
+    mine = token(name)
+    entries = {(topic, mine): Entry(topic, mine, b"") for topic in (keys.QUEUE, keys.READ, keys.DROP)}
+    entries |= {entry.key: entry for entry in left}
+    delivered = await log.end(QUEUES)
+    fences = None if read is None else {(keys.READ, mine): read}
+    removed = await log.append(STATE, list(entries.values()), fences)
+    await remove_subscriptions(log, mine, removed)
+    await log.trim(QUEUES, delivered + 1, keys.queue_topic(name))
+
+
+async def remove_subscriptions(log: Log, subscriber: str, before: int) -> None:
+    """Take back the subscriptions of a subscriber (as a part of a key) with numbers below `before`."""
+    after = 0
+    while records := await log.read(
+        STATE, topic=keys.SUBSCRIPTION, name=subscriber, after=after, most=MOST_ENTRIES
+    ):
+        gone = {(r.topic, r.detail): r.seq for r in records if r.body and r.seq < before}
+        try:
+            if gone:
+                await log.append(STATE, [Entry(*key, b"") for key in gone], gone)
+        except FencedError:
+            await asyncio.sleep(RETRY_SECONDS)  # some were written again: look again
+            continue
         after = records[-1].seq
-        gone = [r for r in records if r.body and r.detail.startswith(mine)]
-        if gone:
-            await log.append(STATE, [Entry(r.topic, r.detail, b"") for r in gone])
-    await log.append(STATE, [Entry(topic, token(name), b"") for topic in (keys.QUEUE, keys.READ, keys.DROP)])
-    await log.trim(QUEUES, (await log.end(QUEUES)) + 1, keys.queue_topic(name))
+        if after >= before:
+            return

@@ -54,6 +54,24 @@ def test_records_come_back_in_order_with_consecutive_numbers(log_url: str) -> No
     run(main)
 
 
+def test_records_of_a_name_are_found_among_many(log_url: str) -> None:
+    async def main() -> None:
+        log = await open_log(log_url)
+        names = ("ann", "an", "annie", "ann-", "ann=2E", "Ann", "zoe")
+        for part in range(3):
+            more = [Entry("sub", f"{name}.s{n}", b"x") for n in range(part, part + 2) for name in names]
+            await log.append(STATE, [*more, Entry("queue", "ann", b"x"), Entry("read", "ann.s1", b"x")])
+        found = [record for record in await log.read(STATE, topic="sub") if record.detail[:4] == "ann."]
+        assert [record.detail for record in found] == ["ann.s0", "ann.s1", "ann.s2", "ann.s3"]
+        assert await log.read(STATE, topic="sub", name="ann") == found
+        assert await log.read(STATE, topic="sub", name="ann", most=2) == found[:2]
+        assert await log.read(STATE, topic="sub", name="ann", after=found[1].seq) == found[2:]
+        assert await log.read(STATE, topic="sub", name="nobody") == []
+        await log.close()
+
+    run(main)
+
+
 def test_an_append_is_all_or_nothing(log_url: str) -> None:
     async def main() -> None:
         log = await open_log(log_url)

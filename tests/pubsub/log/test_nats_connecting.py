@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tamis.pubsub.log import nats
+from tamis.pubsub.log import nats_connecting
 
 
 class Stubborn:
@@ -32,12 +32,12 @@ class Stubborn:
 @pytest.mark.parametrize("connects", [False, True])
 @pytest.mark.parametrize("swallows", [0, 1, 3])
 def test_it_is_given_up(monkeypatch: pytest.MonkeyPatch, swallows: int, connects: bool) -> None:
-    monkeypatch.setattr(nats, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(nats_connecting, "ANSWER_SECONDS", 0.01)
     client = Stubborn(swallows, connects)
 
     async def main() -> None:
         with pytest.raises(TimeoutError):
-            await nats._connected(client.connect())
+            await nats_connecting.connected(client.connect())
 
     asyncio.run(main())
     assert client.closed is connects, "what connected too late is not left open"

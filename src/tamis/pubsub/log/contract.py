@@ -60,6 +60,14 @@ class LogUnavailableError(LogError):
     """The log does not answer; it is unknown whether something was written."""
 
 
+class BusyError(LogUnavailableError):
+    """The log cannot take several entries at once just now; nothing was written. It may take a single one."""
+
+
+class ForbiddenError(LogUnavailableError):
+    """The permissions of this user do not allow it; nothing was written."""
+
+
 class RolledBackError(LogError):
     """The log is an older copy of itself: what it acknowledged in between is lost."""
 
@@ -114,6 +122,11 @@ class Log(Protocol):
     generation: int
     """Grows whenever the connection was made again: then what is remembered must be compared with the log."""
 
+    @property
+    def largest(self) -> int:
+        """How many bytes the body of a record may have."""
+        ...
+
     async def append(
         self, stream: str, entries: Sequence[Entry], fences: Mapping[Key, int] | None = None
     ) -> int:
@@ -121,9 +134,13 @@ class Log(Protocol):
         ...
 
     async def read(
-        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
-        """Records behind a number, in order: of one topic, or of all."""
+        """Records behind a number, in order: of one topic, or of all.
+
+        With a `name`, those of a topic whose details begin with that name and a dot. That costs what they
+        are, however many other records the topic has.
+        """
         ...
 
     async def fetch(self, stream: str, numbers: Iterable[int]) -> dict[int, Record]:
@@ -153,3 +170,19 @@ class Log(Protocol):
     async def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+
+async def append_each(log: Log, stream: str, entries: Sequence[Entry]) -> int:
+    """Write any number of entries that need not be there all at once, in their order; the last one's number.
+
+    Others may use up what a log can do at once: then they are written one by one.
+    """
+    last = 0
+    for start in range(0, len(entries), MOST_ENTRIES):
+        part = entries[start : start + MOST_ENTRIES]
+        try:
+            last = await log.append(stream, part)
+        except BusyError:
+            for entry in part:
+                last = await log.append(stream, [entry])
+    return last

@@ -16,10 +16,9 @@ import asyncio
 import contextlib
 import json
 import logging
-import ssl
 import time
 import uuid
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
@@ -29,8 +28,10 @@ from tamis.pubsub.log.contract import (
     MOST_READ_BYTES,
     STATE,
     STREAMS,
+    BusyError,
     Entry,
     FencedError,
+    ForbiddenError,
     Key,
     LogError,
     LogFullError,
@@ -39,6 +40,7 @@ from tamis.pubsub.log.contract import (
     StreamLostError,
 )
 from tamis.pubsub.log.nats_answers import ANSWER_SECONDS, Answers, Inbox, micros
+from tamis.pubsub.log.nats_connecting import connected, tls_of
 from tamis.pubsub.log.secrets import check_private, without_password
 from tamis.pubsub.names import token
 
@@ -63,9 +65,13 @@ MOST_FORBIDDEN = 1_000
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
 _WRONG_LAST_SEQUENCE = (10071, 10164)
-_FULL = (10077, 10047, 10122, 10023)
-_PASSING = (10008, 10009, 10074, 10176, 10210, 10211)
-"""Starting, choosing a leader, a batch cut off, too many of them under way: worth another attempt."""
+_FULL = (10077, 10047, 10122, 10023, 10002, 10028)
+"""The stream, the disk, the account or the server has no room."""
+_BUSY = (10176, 10210, 10211)
+"""A part of a batch is missing; too many of them are under way. Then a part is missing, too: that the first
+message was refused is told to nobody."""
+_PASSING = (10008, 10009, 10074, *_BUSY)
+"""Starting, choosing a leader, busy: worth another attempt."""
 _IN_USE = 10058
 _NOT_FOUND = 10059
 _NO_MESSAGE = 10037
@@ -96,6 +102,11 @@ class NatsLog:
 
         Kept where there is another way to ask; otherwise only while somebody waits for an answer.
         """
+        self._appending: dict[asyncio.Future[str], tuple[str, Sequence[Entry]]] = {}
+        """What is being written, each with what is done once the server says that we may not write it."""
+        self._connect: Callable[[], Awaitable[Client]] | None = None
+        """Makes another connection, as long as this log is in use."""
+        self._connecting = asyncio.Lock()
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -121,7 +132,7 @@ class NatsLog:
         for file in (credentials, certificate):
             if file:
                 check_private(file, "a key")
-        tls = _tls(authority, certificate)
+        tls = tls_of(authority, certificate)
         log: NatsLog | None = None
 
         async def on_reconnect() -> None:
@@ -135,40 +146,64 @@ class NatsLog:
             logger.warning("trouble with NATS", extra={"error": str(error) or type(error).__name__})
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
-        try:
-            client = await _connected(
-                nats.connect(
-                    list(servers),
-                    tls=tls,
-                    max_reconnect_attempts=-1,
-                    reconnect_time_wait=RETRY_SECONDS,
-                    connect_timeout=2,
-                    reconnected_cb=on_reconnect,
-                    error_cb=on_error,
-                    pending_size=64 << 20,
-                    inbox_prefix=inbox,
-                    **options,
+
+        async def connect() -> "Client":
+            try:
+                return await connected(
+                    nats.connect(
+                        list(servers),
+                        tls=tls,
+                        max_reconnect_attempts=-1,
+                        reconnect_time_wait=RETRY_SECONDS,
+                        connect_timeout=2,
+                        reconnected_cb=on_reconnect,
+                        error_cb=on_error,
+                        pending_size=64 << 20,
+                        inbox_prefix=inbox,
+                        **options,
+                    )
                 )
-            )
-        except ModuleNotFoundError:
-            raise LogError(missing_extra("credentials of NATS", "nats")) from None
-        except (OSError, nats.errors.Error, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
-            shown = ", ".join(map(without_password, servers))
-            raise LogUnavailableError(f"cannot reach NATS at {shown}: {reason}") from None
-        except Exception as error:  # whatever the client makes of a file that is none
-            reason = f"{credentials}: " if credentials else ""
-            raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
-        log = cls(client, site, replicas, most_bytes)
+            except ModuleNotFoundError:
+                raise LogError(missing_extra("credentials of NATS", "nats")) from None
+            except (OSError, nats.errors.Error, TimeoutError) as error:
+                reason = str(error) or type(error).__name__
+                shown = ", ".join(map(without_password, servers))
+                raise LogUnavailableError(f"cannot reach NATS at {shown}: {reason}") from None
+            except Exception as error:  # whatever the client makes of a file that is none
+                reason = f"{credentials}: " if credentials else ""
+                raise LogError(f"cannot use {reason}{str(error) or type(error).__name__}") from None
+
+        log = cls(await connect(), site, replicas, most_bytes)
         try:
-            log._inbox = await Inbox.open(client)
+            await log._listen(log._client)
             for stream in STREAMS:
                 await log._make(stream)
-            await client.subscribe(f"tamis.{log._site}.wake.*", cb=log._on_hint)
         except BaseException:
-            await client.close()
+            await log._client.close()
             raise
+        log._connect = connect
         return log
+
+    async def _listen(self, client: "Client") -> None:
+        self._inbox = await Inbox.open(client)
+        await client.subscribe(f"tamis.{self._site}.wake.*", cb=self._on_hint)
+
+    async def _connected(self) -> "Client":
+        """The connection. One that the server has ended for good, as for another password, is made again."""
+        if self._client.is_closed and self._connect is not None:
+            async with self._connecting:
+                if self._client.is_closed and self._connect is not None:
+                    client = await self._connect()
+                    await self._listen(client)
+                    self._client = client
+                    self._forbidden.clear()
+                    self.generation += 1
+        return self._client
+
+    @property
+    def largest(self) -> int:
+        """How many bytes the body of a record may have: a message has headers, too."""
+        return self._client.max_payload - 1_024
 
     # --- the contract ------------------------------------------------------------------------------
 
@@ -186,19 +221,13 @@ class NatsLog:
         if fences and self.generation != self._fenced_generation:
             self._fenced_generation = self.generation
             raise FencedError("connected again: what was expected of the log may hold no longer")
-        batch = uuid.uuid4().hex
         prefix = f"tamis.{self._site}.{stream}."
-        for number, entry in enumerate(entries, 1):
-            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if len(entries) > 1 else {}
-            if (expected := waiting.pop(entry.key, None)) is not None:
-                headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
-            subject = f"{prefix}{entry.topic}.{entry.detail}"
-            if number < len(entries):
-                await self._publish(subject, entry.body, headers)
-                continue
-            if len(entries) > 1:
-                headers["Nats-Batch-Commit"] = "1"
-            answer = await self._ask(subject, entry.body, headers)
+        refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._appending[refused] = (prefix, entries)
+        try:
+            subject, answer = await self._send(prefix, entries, waiting, refused)
+        finally:
+            del self._appending[refused]
         if error := answer.get("error"):
             raise _explained(error, self._stream(stream))
         await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
@@ -209,11 +238,42 @@ class NatsLog:
             self._acknowledged[subject] = int(answer["seq"])
         return int(answer["seq"])
 
+    async def _send(
+        self, prefix: str, entries: Sequence[Entry], waiting: dict[Key, int], refused: asyncio.Future[str]
+    ) -> tuple[str, dict[str, Any]]:
+        """Send entries as one batch; returns the subject of the last, and what the server answers."""
+        batch, subject = uuid.uuid4().hex, ""
+        for number, entry in enumerate(entries, 1):
+            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if len(entries) > 1 else {}
+            if (expected := waiting.pop(entry.key, None)) is not None:
+                headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+            subject = f"{prefix}{entry.topic}.{entry.detail}"
+            if number < len(entries):
+                await self._publish(subject, entry.body, headers)
+                continue
+            if len(entries) > 1:
+                headers["Nats-Batch-Commit"] = "1"
+            asking = asyncio.ensure_future(self._ask(subject, entry.body, headers))
+            try:
+                either: set[asyncio.Future[Any]] = {asking, refused}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                if asking.done() and not (refused.done() and _is_error(asking)):
+                    return subject, asking.result()
+            finally:
+                asking.cancel()
+        # There is a word for each message. The next append must not take one of these for its own.
+        with contextlib.suppress(Exception):
+            await self._client.flush()
+        raise ForbiddenError(
+            f"the server does not allow to publish to {refused.result()}; nothing was written"
+        )
+
     async def read(
-        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
-        """Records behind a number, in order: of one topic, or of all."""
-        subject = f"tamis.{self._site}.{stream}.{topic}.>" if topic else f"tamis.{self._site}.{stream}.>"
+        """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
+        within = ".".join(part for part in (topic, name, ">") if part)
+        subject = f"tamis.{self._site}.{stream}.{within}"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
         answers = await self._direct(stream, [request], are_batches=True)
         found = answers.chain()
@@ -266,7 +326,7 @@ class NatsLog:
                 unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
         try:
             answers = await self._leader(stream, [{"last_by_subj": subject} for subject in unsure])
-        except _ForbiddenError:
+        except ForbiddenError:
             records = [await self._last_by_replica(stream, subject) for subject in unsure]
         else:
             records = [self._stored(stream, answer) for answer in answers]
@@ -289,6 +349,9 @@ class NatsLog:
     def _note_refusal(self, error: str) -> None:
         """What the server says that we may not do: nobody needs to wait for an answer."""
         quoted = error.lower().partition('publish to "')[2].partition('"')[0]
+        for waiting, (prefix, entries) in self._appending.items():
+            if not waiting.done() and quoted in (f"{prefix}{e.topic}.{e.detail}".lower() for e in entries):
+                waiting.set_result(quoted)
         if (refused := self._forbidden.get(quoted)) is not None and not refused.done():
             refused.set_result(None)
             if not quoted.startswith(_HAS_ANOTHER_WAY):  # permissions may change: it is asked again
@@ -359,6 +422,7 @@ class NatsLog:
 
     async def close(self) -> None:
         """Close the connection."""
+        self._connect = None
         await self._client.close()
 
     # --- talking to the server ---------------------------------------------------------------------
@@ -433,7 +497,7 @@ class NatsLog:
         for attempt in range(RETRIES):
             try:
                 answer = await self._unless_forbidden(name, self._ask(f"$JS.API.{name}", content, None))
-            except _ForbiddenError:
+            except ForbiddenError:
                 raise
             except LogUnavailableError:
                 if attempt == RETRIES - 1:
@@ -448,14 +512,14 @@ class NatsLog:
         raise AssertionError("the last attempt returns or raises")
 
     def _refusal(self, name: str) -> asyncio.Future[Any]:
-        """Done when the server has said that we may not ask this; then `_ForbiddenError` is raised."""
+        """Done when the server has said that we may not ask this; then `ForbiddenError` is raised."""
         subject = f"$js.api.{name}".lower()
         if (refused := self._forbidden.get(subject)) is None:
             if len(self._forbidden) >= MOST_FORBIDDEN:
                 self._forbidden = {name: each for name, each in self._forbidden.items() if each.done()}
             refused = self._forbidden[subject] = asyncio.get_running_loop().create_future()
         if refused.done():
-            raise _ForbiddenError(f"the server does not allow {name}")
+            raise ForbiddenError(f"the server does not allow {name}")
         return refused
 
     async def _unless_forbidden(
@@ -464,14 +528,14 @@ class NatsLog:
         """The answer to a question; an error as soon as the server says that we may not ask it."""
         try:
             refused = self._refusal(name)
-        except _ForbiddenError:
+        except ForbiddenError:
             question.close()
             raise
         asking = asyncio.ensure_future(question)
         try:
             await asyncio.wait({asking, refused}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                raise _ForbiddenError(f"the server does not allow {name}")
+                raise ForbiddenError(f"the server does not allow {name}")
             return asking.result()
         finally:
             asking.cancel()
@@ -480,7 +544,8 @@ class NatsLog:
         from nats.errors import Error, NoRespondersError  # noqa: PLC0415 - an extra
 
         try:
-            reply = await self._client.request(subject, content, timeout=ANSWER_SECONDS, headers=headers)
+            client = await self._connected()
+            reply = await client.request(subject, content, timeout=ANSWER_SECONDS, headers=headers)
         except NoRespondersError:
             raise LogUnavailableError(
                 f"nobody answers {subject}: JetStream is starting or has no leader, or the server runs "
@@ -500,7 +565,7 @@ class NatsLog:
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
         try:
-            await self._client.publish(subject, content, headers=headers)
+            await (await self._connected()).publish(subject, content, headers=headers)
         except (Error, OSError) as error:
             raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
@@ -516,19 +581,21 @@ class NatsLog:
         name = f"DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")
         refused = self._refusal(name)
         refused.add_done_callback(answers.forbid)
-        reply = self._inbox.expect(answers)
+        client = await self._connected()
+        inbox = self._inbox
+        reply = inbox.expect(answers)
         try:
             for request in requests:
                 content = json.dumps(request).encode() if request else b""
-                await self._client.publish(f"$JS.API.{name}", content, reply=reply)
+                await client.publish(f"$JS.API.{name}", content, reply=reply)
             await answers.complete()
         except (Error, OSError, TimeoutError) as error:
             raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
         finally:
-            self._inbox.forget(reply)
+            inbox.forget(reply)
             refused.remove_done_callback(answers.forbid)
         if answers.is_forbidden:
-            raise _ForbiddenError(f"the server does not allow {name}")
+            raise ForbiddenError(f"the server does not allow {name}")
         if answers.is_unserved:
             raise LogUnavailableError(f"nobody serves {self._stream(stream)} at the moment")
         if answers.refusal:
@@ -560,7 +627,7 @@ class NatsLog:
         return Record(int(answer["seq"]), topic, detail, micros(answer["time"][:-1].encode()), body)
 
     def _check_sizes(self, entries: Sequence[Entry]) -> None:
-        most = self._client.max_payload - 1_024
+        most = self.largest
         largest = max(len(entry.body) for entry in entries)
         if largest > most:
             raise LogError(
@@ -595,39 +662,8 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
     return alone, together
 
 
-async def _connected(connecting: Coroutine[Any, Any, "Client"]) -> "Client":
-    """The client once it is connected; `TimeoutError` if that takes too long.
-
-    It tries again for ever, and now and then swallows that it is cancelled: it is told so until it stops.
-    """
-    attempt = asyncio.ensure_future(connecting)
-    try:
-        done, _ = await asyncio.wait({attempt}, timeout=ANSWER_SECONDS)
-        if done:
-            return attempt.result()
-        raise TimeoutError
-    finally:
-        given_up = not attempt.done()
-        while not attempt.done():
-            attempt.cancel()
-            await asyncio.wait({attempt}, timeout=0.1)
-        if given_up and not attempt.cancelled() and attempt.exception() is None:
-            await attempt.result().close()
-
-
-def _tls(authority: str | None, certificate: str | None) -> ssl.SSLContext | None:
-    """Whom we trust, and who we are; None leaves both to the URL."""
-    if not authority and not certificate:
-        return None
-    file = authority
-    try:
-        context = ssl.create_default_context(cafile=authority)
-        file = certificate
-        if certificate:
-            context.load_cert_chain(certificate)
-    except (OSError, ValueError) as error:
-        raise LogError(f"cannot use the certificates in {file}: {error}") from None
-    return context
+def _is_error(asking: "asyncio.Future[dict[str, Any]]") -> bool:
+    return asking.cancelled() or asking.exception() is not None or "error" in asking.result()
 
 
 class _MissingError(StreamLostError):
@@ -636,10 +672,6 @@ class _MissingError(StreamLostError):
 
 class _InUseError(LogError):
     """There is such a stream already."""
-
-
-class _ForbiddenError(LogUnavailableError):
-    """The permissions of this user do not allow it."""
 
 
 class _NoMessageError(LogError):
@@ -652,6 +684,8 @@ def _explained(error: dict[str, Any], where: str) -> LogError:
         return FencedError(text)
     if code in _FULL:
         return LogFullError(f"{text}: make room, or raise the limit")
+    if code in _BUSY:
+        return BusyError(text)
     if code in _PASSING:
         return LogUnavailableError(text)
     if code == _NOT_FOUND:

@@ -37,6 +37,8 @@ from tamis.pubsub.log.contract import (
 
 FORMAT = 1
 BUSY_SECONDS = 30.0
+LARGEST = 500_000_000
+"""SQLite takes twice that."""
 SHORTEST_POLL, LONGEST_POLL = 0.002, 0.05
 FREE_PAGES_PER_TRIM = 2_000
 MOST_WAL_BYTES = 16 << 20
@@ -67,6 +69,7 @@ class SqliteLog:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] = (0, 0)
         self.identity = ""
+        self.largest = LARGEST
         self.generation = 0
         self._fenced_generation = 1
 
@@ -97,12 +100,18 @@ class SqliteLog:
         return await self._run(appending)
 
     async def read(
-        self, stream: str, *, topic: str | None = None, after: int = 0, most: int = 1_000
+        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
-        """Records behind a number, in order: of one topic, or of all."""
+        """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
 
         def reading(database: sqlite3.Connection) -> list[Record]:
-            where, values = ("topic = ? AND seq > ?", (topic, after)) if topic else ("seq > ?", (after,))
+            where, values = ("topic = ? AND seq > ?", [topic, after]) if topic else ("seq > ?", [after])
+            if name:  # the index of keys alone says which: the planner would rather read the whole topic
+                where = (
+                    f"seq IN (SELECT seq FROM {stream} INDEXED BY {stream}_key WHERE topic = ? AND seq > ? "
+                    "AND detail >= ? AND detail < ? ORDER BY seq LIMIT ?)"
+                )
+                values += [f"{name}.", f"{name}/", most]  # a slash comes just behind the dot
             found: list[Record] = []
             record, size = Record._make, 0
             query = f"SELECT seq, topic, detail, time, body FROM {stream} WHERE {where} ORDER BY seq LIMIT ?"

@@ -13,6 +13,7 @@ from tamis.pubsub.records.events import (
     to_targets,
 )
 from tamis.pubsub.records.fields import (
+    MOST_NUMBER,
     Fields,
     RecordError,
     are_pairs,
@@ -50,6 +51,7 @@ __all__ = [
     "LINK",
     "LINK_BYTES",
     "LINK_KEEP_SECONDS",
+    "MOST_NUMBER",
     "ROLLBACK",
     "Advertisement",
     "Behind",

@@ -154,6 +154,14 @@ class Drops:
             if drop.reason == ROLLBACK and drop.lane == lane
         )
 
+    def first(self, lane: str) -> int:
+        """The lowest number that is known to have been dropped of a lane; 0 if none is.
+
+        >>> Drops().and_drop(Drop("age", "0.4", 3, 9)).first("0.4")
+        3
+        """
+        return min((drop.first for drop in self.recent if drop.lane == lane), default=0)
+
     def run(self, lane: str, number: int) -> tuple[str, int]:
         """Why a delivery is missing, and the last one after it for which that holds.
 

@@ -32,6 +32,8 @@ class QueueLimits:
     """So long an event can be replayed after it was read."""
     idle_seconds: float = 30 * 86_400
     """A subscriber that has not been there for so long is forgotten, with its subscriptions."""
+    life: str = field(default="", compare=False, repr=False)
+    """Another one for each time that the queue is made: it may have been removed in between."""
 
     def body(self) -> bytes:
         """The record."""
@@ -41,7 +43,8 @@ class QueueLimits:
                 "keep_seconds": self.keep_seconds,
                 "replay_seconds": self.replay_seconds,
                 "idle_seconds": self.idle_seconds,
-            }
+            },
+            {"life": self.life},
         )
 
     @classmethod
@@ -50,7 +53,10 @@ class QueueLimits:
         fields = Fields(body, "queue")
         return cls(
             fields.number("most_bytes"),
-            *(fields.take(name, is_seconds) for name in ("keep_seconds", "replay_seconds", "idle_seconds")),
+            fields.take("keep_seconds", is_seconds),
+            fields.take("replay_seconds", is_seconds),
+            fields.take("idle_seconds", is_seconds),
+            fields.text("life", ""),
         )
 
 

@@ -36,6 +36,8 @@ class Counters:
     """Events that came over links and were known already."""
     missing: int = 0
     """Events that were dropped at neighbours before they were taken."""
+    disbelieved: int = 0
+    """Records about other sites that were not taken from neighbours."""
     trouble: str | None = None
     """Why nothing can be done at the moment."""
 

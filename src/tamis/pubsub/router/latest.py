@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from tamis.pubsub.log.contract import Key, Record
 
+OVERHEAD = 300
+"""What a record takes beside its text."""
+
 
 class Latest(Mapping[Key, Record]):
     """The last record of each key. Asking for one topic costs what it holds, however many others have.
@@ -17,6 +20,7 @@ class Latest(Mapping[Key, Record]):
     def __init__(self) -> None:
         """Start with none."""
         self._topics: dict[str, dict[str, Record]] = {}
+        self._sizes: dict[str, int] = {}
 
     def __getitem__(self, key: Key) -> Record:
         """The last record of a key."""
@@ -36,8 +40,30 @@ class Latest(Mapping[Key, Record]):
 
     def put(self, record: Record) -> None:
         """A record that is later than the one of its key."""
-        self._topics.setdefault(record.topic, {})[record.detail] = record
+        found = self._topics.setdefault(record.topic, {})
+        before = found.get(record.detail)
+        more = self.cost(record) - (0 if before is None else self.cost(before))
+        self._sizes[record.topic] = self._sizes.get(record.topic, 0) + more
+        found[record.detail] = record
 
     def remove(self, key: Key) -> None:
         """A key has no record any more."""
-        self._topics.get(key[0], {}).pop(key[1], None)
+        before = self._topics.get(key[0], {}).pop(key[1], None)
+        if before is not None:
+            self._sizes[key[0]] -= self.cost(before)
+
+    def size(self, topic: str) -> int:
+        """About how many bytes the records of a topic take.
+
+        >>> latest = Latest()
+        >>> latest.put(Record(1, "links", "rome", 0, b"{}"))
+        >>> latest.put(Record(2, "links", "rome", 0, b"{...}"))
+        >>> latest.size("links") - OVERHEAD
+        9
+        """
+        return self._sizes.get(topic, 0)
+
+    @staticmethod
+    def cost(record: Record) -> int:
+        """About how many bytes a record takes."""
+        return OVERHEAD + len(record.detail) + len(record.body)

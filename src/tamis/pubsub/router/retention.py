@@ -44,7 +44,7 @@ from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import SITE
 from tamis.pubsub.router.projection import projection_id
 from tamis.pubsub.router.table import Table
-from tamis.pubsub.subscriber import remove_subscriber
+from tamis.pubsub.subscriber import remove_subscriber, remove_subscriptions
 
 logger = logging.getLogger("tamis.router")
 
@@ -84,6 +84,14 @@ class Queue:
     """What the log has of one queue, by lane."""
 
     lanes: dict[str, deque[Item]] = field(default_factory=dict)
+    life: str | None = None
+    """Which life of the queue these records are of; None as long as nobody has asked."""
+
+    def begin_again(self, life: str, after: int) -> None:
+        """The queue was removed and made again: leave out what was delivered before."""
+        self.life = life
+        for lane, items in self.lanes.items():
+            self.lanes[lane] = deque(item for item in items if item.seq > after)
 
     def waiting(self, after: int) -> int:
         """Bytes of events behind a record."""
@@ -127,6 +135,8 @@ class Retention:
 
     async def _tidy(self) -> None:
         await self._read_queues()
+        # After what was delivered: whose it is was known before, and is known here now.
+        await self._table.catch_up()
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
@@ -200,9 +210,15 @@ class Retention:
         if limits is None and name.startswith(SITE):
             limits = QueueLimits(LINK_BYTES, LINK_KEEP_SECONDS)  # a neighbour that has never been here
         if limits is None:
+            await self._finish_removal(name)
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]
             return
+        if queue.life not in (None, limits.life):
+            if (reading := self._reading(name)) is None:
+                return  # whoever makes it again has not said yet where it begins
+            queue.begin_again(limits.life, reading.after)
+        queue.life = limits.life
         if (grant := self._table.grants.get(name)) is not None:
             limits = grant.capped(limits)
         reading = self._reading(name)
@@ -229,6 +245,13 @@ class Retention:
                 trimmed[lane] = _behind(waits)
         if trimmed:
             await self._write_down(name, queue, dropped, trimmed)
+
+    async def _finish_removal(self, name: str) -> None:
+        """What is delivered to nobody may come from a removal that was cut off."""
+        key = (keys.QUEUE, name)
+        record = (await self._log.last(STATE, [key])).get(key)
+        if record is not None and not record.body:
+            await remove_subscriptions(self._log, name, record.seq)
 
     async def _write_down(
         self, name: str, queue: Queue, dropped: list[tuple[str, str, Item]], trimmed: dict[str, int]
@@ -337,14 +360,16 @@ class Retention:
         found = await self._log.last(STATE, [drop, behind])
         drops = read_drops(found.get(drop), found.get(behind))
         totals = {**drops.totals, "forgotten": drops.totals.get("forgotten", 0) + 1}
-        await remove_subscriber(self._log, name_of(name))
         left = Drops(
             totals, behind=Behind(told=drops.behind.told), rollbacks=Behind(told=drops.rollbacks.told)
         )
         entries = [Entry(*drop, left.body())]
         if behind in found:
             entries.append(Entry(*behind, left.behind_body()))
-        await self._log.append(STATE, entries)
+        try:
+            await remove_subscriber(self._log, name_of(name), entries, record.seq)
+        except FencedError:
+            return  # it has just come back
         self._forgotten[name] = now  # now that it is done: what failed is tried again
         self.queues.pop(name, None)
         self._counters.forgotten += 1

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from tamis.pubsub import keys
@@ -59,6 +60,8 @@ logger = logging.getLogger("tamis.router")
 MOST_DELIVERIES = MOST_ENTRIES - 10
 MOST_TARGET_BYTES = 500_000
 """What one record says of the sites that its events are on their way to: NATS takes a megabyte in all."""
+NUMBER_BYTES = 17
+"""A number and a comma."""
 TRIM_CURSOR_EVERY = 64
 FIRST_BATCH = 1_000
 """A batch may have many matches: the first is small, and while they are quick the next is larger."""
@@ -460,6 +463,8 @@ class Router:
             len(dead) + len(to_sites) > MOST_DELIVERIES // 2
             or max(map(len, queues.values()), default=0) > MOST_DELIVERIES // 4
             or max(map(self._target_bytes, to_sites), default=0) > MOST_TARGET_BYTES
+            or max(map(self._least_bytes, [*to_sites, *chain(*queues.values())]), default=0)
+            > self.log.largest
         )
         if is_heavy and stop - start > 1 and not lease.cursor.done:
             middle = (start + stop) // 2
@@ -482,6 +487,11 @@ class Router:
             await self._write(lease, matched, [], part, begun)
         await self._write(lease, matched, letters, [*rest, *to_sites], cursor)
 
+    @staticmethod
+    def _least_bytes(wanted: Wanted) -> int:
+        """How many bytes the record of a delivery takes, at most, but for its targets."""
+        return 200 + NUMBER_BYTES * (len(wanted.rows) + len(wanted.unsure))
+
     def _target_bytes(self, wanted: Wanted) -> int:
         """How many bytes the targets of a delivery take in its record, at most."""
         longest = max((len(site.encode()) for site in self.table.sites), default=0)
@@ -491,9 +501,11 @@ class Router:
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
     ) -> None:
         await self._sign()
-        for topic in self.table.take_removed():
+        if removed := self.table.take_removed():
             for other in self.leases.values():
-                other.numbers = {lane: number for lane, number in other.numbers.items() if lane[0] != topic}
+                other.numbers = {
+                    lane: number for lane, number in other.numbers.items() if lane[0] not in removed
+                }
         lanes = [(f"q-{wanted.name}", keys.lane(lease.partition, wanted.priority)) for wanted in deliveries]
         await self._learn_numbers(lease, lanes)
         now: dict[Key, int] = {}

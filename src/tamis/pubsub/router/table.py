@@ -251,7 +251,7 @@ class Table:
         self.position = end
 
     def take_removed(self) -> set[str]:
-        """The topics of queues that were removed since the last call."""
+        """The topics of queues that were removed or made since the last call."""
         removed, self._removed = self._removed, set()
         return removed
 
@@ -349,15 +349,17 @@ class Table:
         return bool(following)
 
     def _queue(self, record: Record) -> None:
-        self.queues.pop(record.detail, None)
-        if not record.body:
-            self._removed.add(f"q-{record.detail}")
-        else:
+        before = self.queues.pop(record.detail, None)
+        if record.body:
             try:
                 self.queues[record.detail] = QueueLimits.read(record.body)
             except RecordError as error:
                 self._complain(record, error)
                 self.queues[record.detail] = QueueLimits()
+        now = self.queues.get(record.detail)
+        if before is None or now is None or before.life != now.life:
+            # Also when it was made again: of its removal nothing is left, if nobody has read it meanwhile.
+            self._removed.add(f"q-{record.detail}")
 
     def _grant(self, record: Record) -> bool:
         before = self.grants.pop(record.detail, None)

@@ -14,9 +14,10 @@ from tamis.errors import TamisError
 from tamis.pubsub.log.contract import LogError
 from tamis.pubsub.log.secrets import check_private, has_password, without_password
 from tamis.pubsub.names import check_name
-from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds
+from tamis.pubsub.records import LINK_BYTES, LINK_KEEP_SECONDS, Grant, is_number, is_seconds, is_text_list
 from tamis.pubsub.site import DEFAULT_PARTITIONS
 from tamis.pubsub.sites.interest import Generalising
+from tamis.pubsub.sites.told import TOLD_BYTES, TOLD_SITES
 
 MEASURES = ("accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance", "combined")
 
@@ -67,6 +68,11 @@ class Config:
     """Use a remote NATS server without credentials, or listen beyond this machine."""
     neighbours: dict[str, str] = field(default_factory=dict)
     """Other sites: name and log."""
+    relays: dict[str, list[str]] = field(default_factory=dict)
+    """By neighbour, the sites that it may speak of beside itself; one that is not named may speak of all."""
+    told_bytes: int = TOLD_BYTES
+    """What other sites may tell, as it is kept here."""
+    told_sites: int = TOLD_SITES
     interest: Generalising = field(default_factory=Generalising)
     grants: dict[str, Grant] = field(default_factory=dict)
     """What clients may have; written to the log when the router starts, and again on SIGHUP."""
@@ -121,6 +127,12 @@ _KINDS: dict[str, Any] = {
         "a table of names and logs",
         lambda value: isinstance(value, dict) and all(isinstance(one, str) for one in value.values()),
     ),
+    "relays": (
+        "lists of sites by neighbour",
+        lambda value: isinstance(value, dict) and all(map(is_text_list, value.values())),
+    ),
+    "told_bytes": _COUNT,
+    "told_sites": _COUNT,
     "interest": ("a table", lambda value: isinstance(value, dict)),
     "grants": (
         "tables by client",
@@ -162,7 +174,10 @@ def config_of(found: Mapping[str, Any]) -> Config:
     grants = {name: _grant(name, grant) for name, grant in found.get("grants", {}).items()}
     made: dict[str, Any] = {**found, "grants": grants, "interest": Generalising(**found.get("interest", {}))}
     config = Config(**made)
-    for name in [config.site, *config.neighbours]:
+    for name in config.relays:
+        if name not in config.neighbours:
+            raise ConfigError(f"`relays.{name}`: there is no such neighbour")
+    for name in [config.site, *config.neighbours, *(site for far in config.relays.values() for site in far)]:
         try:
             check_name("site", name)
         except TamisError as error:

@@ -25,6 +25,7 @@ COUNTERS = {
     "came_wanted": "Those of them that somebody here wants.",
     "repeated": "Events that came over links and were known already.",
     "missing": "Events that were dropped at neighbours before they were taken.",
+    "disbelieved": "Records about other sites that were not taken from neighbours.",
 }
 MOST_SUBSCRIBERS = 1_000
 """Of more subscribers only those that lag most are shown."""

@@ -17,6 +17,7 @@ from tamis.pubsub.service.config import Config, ConfigError
 from tamis.pubsub.service.web import Web
 from tamis.pubsub.site import Site
 from tamis.pubsub.sites.network import Network
+from tamis.pubsub.sites.told import Trust
 
 logger = logging.getLogger("tamis.router")
 
@@ -97,6 +98,7 @@ class RouterServer:
             link_seconds=config.link_seconds,
             link_bytes=config.link_bytes,
             link_keep_seconds=config.link_keep_seconds,
+            trust=Trust(config.relays, config.told_bytes, config.told_sites),
         )
         await self.write_grants(site.log)
         if config.listen is not None:

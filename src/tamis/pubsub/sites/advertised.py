@@ -89,7 +89,8 @@ class Promise:
         if record.seq != self._seq:
             self._read(record.body)
             self._seq = record.seq
-        unaware = {site for site in others if self._heard(here, site) < self._number}
+        # Nobody has heard of what this site has not said yet.
+        unaware = {site for site in others if self._heard(here, site) != self._number}
         if self._index is None or unaware == others:
             return unaware, {}
         try:

@@ -16,7 +16,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, Key, Log, LogError, Record
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    QUEUES,
+    STATE,
+    Entry,
+    Key,
+    Log,
+    LogError,
+    Record,
+    append_each,
+)
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
     DEFAULT_HOPS,
@@ -43,6 +53,7 @@ from tamis.pubsub.records import (
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.table import Table, mark
 from tamis.pubsub.sites.ranges import Ranges
+from tamis.pubsub.sites.told import Told, Trust
 from tamis.pubsub.subscriber import ANY_LANE
 
 logger = logging.getLogger("tamis.link")
@@ -67,8 +78,6 @@ REROUTE_LANE = "x.0"
 _LANE = re.compile(r"(?:0|[1-9][0-9]{0,2})\.[0-9]|x\.0")
 """The lanes of a queue, with a partition below `MOST_PARTITIONS`. A neighbour can make up others, and the
 next number of each lane is remembered."""
-OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
-"""Records that the second site of their key has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,7 @@ class Link:
         hops: int = DEFAULT_HOPS,
         most_bytes: int = LINK_BYTES,
         keep_seconds: float = LINK_KEEP_SECONDS,
+        told: Told | None = None,
     ) -> None:
         """`open_log` opens the neighbour's log, as often as it is needed.
 
@@ -178,7 +188,10 @@ class Link:
         self._signed_at: float | None = None
         self._gossiped_at: float | None = None
         self._signs = 0
+        self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
+        self.has_told_all = False
+        """Whether all that the neighbour knows of sites was looked at since this router began."""
         self._cursor: LinkCursor | None = None
         self._headers: dict[tuple[bytes, str, str], EventHeader] = {}
         self._starts: dict[tuple[str, str | None, str, int, int], bytes] = {}
@@ -259,7 +272,7 @@ class Link:
         entries = [Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))]
         if not (record := (await there.last(STATE, [queue])).get(queue)) or record.body != self._limits:
             entries.append(Entry(*queue, self._limits))
-        await there.append(STATE, entries)
+        await append_each(there, STATE, entries)
         self._signed_at = now
 
     # --- what sites tell of themselves -------------------------------------------------------------
@@ -270,16 +283,17 @@ class Link:
         A record comes before those that vouch for it. So these are read first, some at a time, and written
         when all that was there by then is copied.
         """
-        vouching = {topic: await self._news(there, topic) for topic in (keys.LINKS, keys.HEARD)}
+        vouching = {topic: await self._new_of(there, topic) for topic in (keys.LINKS, keys.HEARD)}
         for topic in (keys.INTEREST, keys.ADVERTISED):
-            while records := await self._news(there, topic):
+            while records := await self._new_of(there, topic):
                 await self._copy(topic, records)
         for topic, records in vouching.items():
             await self._copy(topic, records)
-        while records := await self._news(there, keys.APPLIED):
+        while records := await self._new_of(there, keys.APPLIED):
             await self._copy(keys.APPLIED, records)
+        self.has_told_all = True
 
-    async def _news(self, there: Log, topic: str) -> list[Record]:
+    async def _new_of(self, there: Log, topic: str) -> list[Record]:
         return await there.read(STATE, topic=topic, after=self._told.get(topic, 0))
 
     async def _copy(self, topic: str, records: list[Record]) -> None:
@@ -288,14 +302,7 @@ class Link:
             return
         me = token(self._here)
         await self._table.catch_up()
-        entries: list[Entry] = []
-        for record in records:
-            site, _, by = record.detail.partition(".")
-            is_own = me == (by if topic in OF_TWO_SITES else site)
-            if record.body and not is_own and keys.is_key(topic, record.detail):
-                known = self._table.others.get((topic, record.detail))
-                if known is None or _is_newer(record.body, known.body):
-                    entries.append(Entry(topic, record.detail, record.body))
+        entries = self._news.choose(self.neighbour, topic, records)
         entries += [
             Entry(
                 keys.APPLIED,
@@ -303,11 +310,10 @@ class Link:
                 write({"k": number_of(entry.body), "position": position}),
             )
             for entry in entries
-            if topic == keys.LINKS and (position := _position(entry.body)) is not None
+            if topic == keys.LINKS and entry.detail != me and (position := _position(entry.body)) is not None
         ]
         try:
-            for start in range(0, len(entries), MOST_EVENTS):
-                await self._log.append(STATE, entries[start : start + MOST_EVENTS])
+            await append_each(self._log, STATE, entries)
         except LogError:
             self._told.clear()  # it is unknown what is written: look at all of it again
             raise
@@ -648,8 +654,3 @@ def _position(body: bytes) -> int | None:
         return Fields(body, "list of links").number("position", 0)
     except RecordError:
         return None
-
-
-def _is_newer(body: bytes, known: bytes) -> bool:
-    """The higher number; of equal ones the larger bytes, so that all sites end with the same."""
-    return (number_of(body), body) > (number_of(known), known)

@@ -13,7 +13,7 @@ from tamis.errors import TamisError
 from tamis.pubsub import keys
 from tamis.pubsub.entry import Entry as PubsubEntry
 from tamis.pubsub.generalise.advertisement_pruning import AdvertisementPruner, Worth
-from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Log, LogError, Record
+from tamis.pubsub.log.contract import QUEUES, STATE, Entry, Log, LogError, Record, append_each
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import (
     LINK_BYTES,
@@ -34,6 +34,7 @@ from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.advertised import Advertised, heard_of, others_advertise
 from tamis.pubsub.sites.interest import Generalising, Interest, InterestEntry
 from tamis.pubsub.sites.link import REROUTE_LANE, Link
+from tamis.pubsub.sites.told import Told, Trust
 from tamis.pubsub.sites.topology import SiteLinks
 from tamis.pubsub.sites.ways import topology_of
 
@@ -67,6 +68,7 @@ class Network:
         link_seconds: float = 5.0,
         link_bytes: int = LINK_BYTES,
         link_keep_seconds: float = LINK_KEEP_SECONDS,
+        trust: Trust | None = None,
         clock: Callable[[], float] = time.monotonic,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
@@ -82,6 +84,8 @@ class Network:
         self._generalising = generalising or Generalising()
         self._link_seconds = link_seconds
         self._clock = clock
+        self._told = Told(table, settings.site, trust or Trust(), counters)
+        self._has_unmarked = False
         self.links = {
             name: Link(
                 log,
@@ -93,6 +97,7 @@ class Network:
                 clock=clock,
                 most_bytes=link_bytes,
                 keep_seconds=link_keep_seconds,
+                told=self._told,
             )
             for name, opening in neighbours.items()
         }
@@ -127,6 +132,9 @@ class Network:
         for link in self.links.values():
             taken += await self._step(link)
         await self._table.catch_up()
+        if not self._has_unmarked and all(link.has_told_all for link in self.links.values()):
+            await append_each(self._log, STATE, self._told.unmarked())
+            self._has_unmarked = True
         await self._reroute()
         return taken
 
@@ -227,17 +235,18 @@ class Network:
             await self._tell_interest(self._interest)
         if heard != self._accounted:
             mine = token(self._here)
-            await self._log.append(
-                STATE,
-                [
-                    Entry(keys.HEARD, f"{token(site)}.{mine}", write({"k": number}))
-                    for site, number in heard.items()
-                ],
-            )
+            told = [
+                Entry(keys.HEARD, f"{token(site)}.{mine}", write({"k": number}))
+                for site, number in heard.items()
+            ]
+            await append_each(self._log, STATE, told)
             self._accounted = heard
         now = (self.working(), tuple(sorted(self.links)), self._read)
         if self._links is None or now != (self._links.working, self._links.configured, self._links.position):
-            number = max(self._table.time, (self._links.number if self._links else 0) + 1)
+            known = self._table.others.get((keys.LINKS, token(self._here)))
+            said = [self._links.number] if self._links else []
+            said += [number_of(known.body)] if known else []
+            number = max(self._table.time, *(each + 1 for each in said), 1)
             self._links = SiteLinks(number, *now)
             await self._log.append(STATE, [Entry(keys.LINKS, token(self._here), self._links.body())])
             self._rerouted.clear()
@@ -309,8 +318,7 @@ class Network:
             if key not in wanted and entry.expression is not None
         ]
         changes = shown + gone
-        for start in range(0, len(changes), READ_AT_ONCE):
-            await self._log.append(STATE, changes[start : start + READ_AT_ONCE])
+        await append_each(self._log, STATE, changes)
         if changes:
             await self._table.catch_up()
 

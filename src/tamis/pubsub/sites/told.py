@@ -1,0 +1,188 @@
+"""What is believed and kept of what a neighbour tells about sites.
+
+Nobody can tell whether a neighbour passes on what another site said, or makes it up. What can be done:
+
+- *Who may speak of whom* (`relays`): of a neighbour it can be said which sites lie behind it. It may speak
+  of itself and of these.
+- *The site itself has the last word.* A site that finds something about itself in a neighbour's log that it
+  has not said, or that is newer than what it says, says so again with a higher number. So a lie lasts as long
+  as news take to the site that it is about and back, or until its neighbours can be reached.
+- *How much.* All that other sites tell has a limit in bytes, and sites have one in number. Interest for which
+  there is no room counts as "everything", under an entry that says who has marked it: a site gets more events
+  than it wants, and none less. A site beyond the number is not heard of at all.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from tamis.pubsub import keys
+from tamis.pubsub.log.contract import Entry, Record
+from tamis.pubsub.names import name_of, token
+from tamis.pubsub.records import MOST_NUMBER, RecordError, number_of
+from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.table import Table
+from tamis.pubsub.sites.advertised import Advertised
+from tamis.pubsub.sites.interest import InterestEntry
+from tamis.pubsub.sites.topology import SiteLinks
+
+logger = logging.getLogger("tamis.link")
+
+TOLD_BYTES = 1 << 30
+TOLD_SITES = 1_000
+TOPICS = (keys.INTEREST, keys.LINKS, keys.ADVERTISED, keys.HEARD, keys.APPLIED)
+OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
+"""Records that the second site of their key has written."""
+HIGHEST = MOST_NUMBER - (1 << 40)
+"""A higher number is not believed: the site itself must be able to give a higher one. Numbers are times."""
+MOST_BY_NAME = 100
+_MARK = token("*")
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a site takes from its neighbours.
+
+    >>> Trust(relays={"rome": ("bonn",)}).may_tell("rome", "oslo")
+    False
+    """
+
+    relays: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Sites that a neighbour may speak of beside itself; one that is not named may speak of all."""
+    most_bytes: int = TOLD_BYTES
+    """All that other sites have told, as it is kept here."""
+    most_sites: int = TOLD_SITES
+
+    def may_tell(self, neighbour: str, site: str) -> bool:
+        """Whether a neighbour may speak of a site."""
+        return neighbour not in self.relays or site == neighbour or site in self.relays[neighbour]
+
+
+class Told:
+    """What a site has been told of others, and what it takes."""
+
+    def __init__(self, table: Table, here: str, trust: Trust, counters: Counters) -> None:
+        """`table` is the router's, which has caught up when records are judged."""
+        self._table = table
+        self._here = here
+        self._trust = trust
+        self._counters = counters
+        self._admitted: set[str] = set()
+        """Sites that are known, as parts of keys."""
+        self._room = 0
+        self.without_room: set[str] = set()
+        """Sites some of whose interest had no room since this router began, as parts of keys."""
+        self._complained: set[tuple[str, str]] = set()
+
+    def choose(self, neighbour: str, topic: str, records: list[Record]) -> list[Entry]:
+        """What is to be written of what a neighbour tells."""
+        others, me = self._table.others, token(self._here)
+        self._room = self._trust.most_bytes - sum(map(others.size, TOPICS))
+        self._admitted.update(token(site) for site in self._table.sites)
+        entries: list[Entry] = []
+        for record in records:
+            if not record.body or not keys.is_key(topic, record.detail):
+                continue
+            names = record.detail.split(".")
+            speaker = names[1] if topic in OF_TWO_SITES else names[0]
+            known = others.get((topic, record.detail))
+            if known is not None and not is_newer(record.body, known.body):
+                continue
+            if speaker == me:
+                entries += self._corrected(neighbour, topic, record, known)
+            elif self._is_believed(neighbour, topic, record, speaker, names):
+                entries += self._with_room(topic, record, known)
+        return entries
+
+    def _is_believed(
+        self, neighbour: str, topic: str, record: Record, speaker: str, names: list[str]
+    ) -> bool:
+        if number_of(record.body) > HIGHEST:
+            return self._refuse(neighbour, speaker, "its number is no time")
+        sites = names if topic in OF_TWO_SITES else names[:1]
+        if not all(site == token(self._here) or self._may_tell(neighbour, site) for site in sites):
+            return self._refuse(neighbour, speaker, "`relays` does not name it")
+        if topic == keys.INTEREST and names[1] == self._mark_id:
+            return False  # ours, from another site
+        spoken_of = set(sites) - self._admitted - {token(self._here)}
+        if spoken_of and len(self._admitted) + len(spoken_of) > self._trust.most_sites:
+            return self._refuse(neighbour, speaker, "there are too many sites: raise `told_sites`")
+        self._admitted |= spoken_of
+        return True
+
+    def _may_tell(self, neighbour: str, site: str) -> bool:
+        return self._trust.may_tell(neighbour, name_of(site))
+
+    def _with_room(self, topic: str, record: Record, known: Record | None) -> list[Entry]:
+        more = self._table.others.cost(record) - (0 if known is None else self._table.others.cost(known))
+        if more <= max(0, self._room):
+            self._room -= more
+            return [Entry(topic, record.detail, record.body)]
+        site = record.detail.partition(".")[0]
+        self._refuse("", site, "there is no room: raise `told_bytes`, or let it generalise (`[interest]`)")
+        if topic != keys.INTEREST:
+            return []
+        self.without_room.add(site)
+        key = (keys.INTEREST, f"{site}.{self._mark_id}")
+        mark = self._table.others.get(key)
+        if mark is not None and InterestEntry.read_or_everything(mark.body).expression is not None:
+            return []
+        number = max(self._table.time, 1 if mark is None else number_of(mark.body) + 1)
+        return [Entry(*key, InterestEntry(number, "TRUE").body())]
+
+    @property
+    def _mark_id(self) -> str:
+        return f"{_MARK}{token(self._here)}"
+
+    def unmarked(self) -> list[Entry]:
+        """What takes back the marks of sites whose interest has room, once all of it was looked at."""
+        entries: list[Entry] = []
+        for detail, record in self._table.others.of(keys.INTEREST).items():
+            site, _, id = detail.partition(".")
+            entry = InterestEntry.read_or_everything(record.body)
+            if id == self._mark_id and entry.expression is not None and site not in self.without_room:
+                entries.append(
+                    Entry(keys.INTEREST, detail, InterestEntry(number_of(record.body) + 1, None).body())
+                )
+        return entries
+
+    def _corrected(self, neighbour: str, topic: str, record: Record, known: Record | None) -> list[Entry]:
+        """What this site says again, since others believe something else of it."""
+        id = record.detail.partition(".")[2]
+        if topic in OF_TWO_SITES or number_of(record.body) >= MOST_NUMBER:
+            return []
+        if topic == keys.INTEREST and id.startswith(_MARK):
+            self._complain(neighbour, id, "a site has no room for all that is wanted here")
+            return []
+        self._complain(neighbour, topic, "others believe what this site has not said")
+        number = number_of(record.body) + 1
+        try:
+            if topic == keys.INTEREST:
+                wanted = None if known is None else InterestEntry.read(known.body).expression
+                return [Entry(topic, record.detail, InterestEntry(number, wanted).body())]
+            if topic == keys.ADVERTISED:
+                said = Advertised(0) if known is None else Advertised.read(known.body)
+                return [Entry(topic, record.detail, replace(said, number=number).body())]
+            links = SiteLinks(0) if known is None else SiteLinks.read(known.body)
+        except RecordError:
+            return []
+        return [Entry(topic, record.detail, replace(links, number=number).body())] if known else []
+
+    def _refuse(self, neighbour: str, site: str, why: str) -> bool:
+        self._counters.disbelieved += 1
+        self._complain(neighbour, site, why)
+        return False
+
+    def _complain(self, neighbour: str, what: str, why: str) -> None:
+        if (what, why) not in self._complained and len(self._complained) < MOST_BY_NAME:
+            self._complained.add((what, why))
+            logger.error("not believed", extra={"site": neighbour, "about": what, "error": why})
+
+
+def is_newer(body: bytes, known: bytes) -> bool:
+    """The higher number; of equal ones the larger bytes, so that all sites end with the same.
+
+    >>> is_newer(b'{"v":1,"k":2}', b'{"v":1,"k":1}')
+    True
+    """
+    return (number_of(body), body) > (number_of(known), known)
