@@ -312,3 +312,19 @@ def test_a_block_after_another_starts_afresh(kernels: Path) -> None:
     for batch, (best, counts) in zip(batches, expected, strict=True):
         assert bits(index.top_k_batch(batch, 3, score="relevance")) == best
         assert index.count_batch(batch).equals(counts)
+
+
+def test_scores_that_grow_where_bounds_fall_take_no_quadratic_time(faults: Faults) -> None:
+    """Fault: the bins of an event run over again and again, each time for a few hundred rows."""
+    launches = []
+    for rows in (20_000, 40_000):
+        index = tamis.Index(optimize="manual")
+        rules = [f"(x = 1)^{row / rows!r} OR (y = {row})^{1000 - 2 * row / rows!r}" for row in range(rows)]
+        index.add_many(range(rows), rules)
+        events = pa.table({"x": [1, 1] + [7] * 600})
+        expected = bits(index.top_k_batch(events, 10, score="relevance"))
+        with_faults(index, faults)
+        before = sum(faults.operations)
+        assert bits(index.top_k_batch(events, 10, score="relevance")) == expected
+        launches.append(sum(faults.operations) - before)
+    assert launches[0] == launches[1]

@@ -7,7 +7,9 @@ again without a pause; what is written one by one comes twice, or in another ord
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import nats as nats_client
 import pytest
@@ -16,7 +18,7 @@ from pubsub.logs import run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import connect
-from tamis.pubsub.log import EVENTS, BusyError, Entry
+from tamis.pubsub.log import EVENTS, BusyError, Entry, LogFullError
 
 MOST = 3
 """Opening one costs a server milliseconds, so this one opens few; by default it is 50 for each stream."""
@@ -74,3 +76,33 @@ def test_publishers_and_subscribers_are_not_held_up(nats_program: str, tmp_path:
 
     with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
         run(lambda: main(server.url))
+
+
+def test_what_was_published_before_the_log_was_full_is_said(tmp_path: Path) -> None:
+    """Fault: events that are written one by one look as if none was published, and come twice."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            bob = await site.publisher("bob", timeout=20)
+            really, singles = site.log.append, count(1)
+
+            async def append(stream: str, entries: list[Entry], fences: Any = None) -> int:
+                if stream == EVENTS and len(entries) > 1:
+                    raise BusyError("too many batches")
+                if stream == EVENTS and next(singles) == 3:
+                    raise LogFullError("there is no room")
+                return await really(stream, entries, fences)
+
+            site.log.append = append  # type: ignore[method-assign]
+            events = [{"n": n} for n in range(5)]
+            with pytest.raises(LogFullError) as full:
+                await bob.publish(events)
+            assert full.value.published == [1, 2]
+            assert full.value.__notes__ == ["the first 2 of 5 events are published"]
+            assert await bob.publish(events[2:]) == [3, 4, 5]
+            singles = count(3)
+            with pytest.raises(LogFullError) as full:
+                await bob.publish(events[:1])
+            assert full.value.published == []
+
+    run(main)

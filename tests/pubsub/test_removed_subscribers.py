@@ -16,7 +16,7 @@ import pytest
 
 from pubsub.logs import read_by_ann, run
 from pubsub.test_site import drain, heard, router_of
-from tamis.pubsub import keys
+from tamis.pubsub import keys, subscriber
 from tamis.pubsub.log import QUEUES, STATE, Entry
 from tamis.pubsub.records import Drop, Drops, QueueLimits, plain_delivery
 from tamis.pubsub.router.retention import Retention
@@ -273,3 +273,59 @@ def test_a_removal_that_was_cut_off_is_finished(tmp_path: Path) -> None:
 def test_first_of_a_lane() -> None:
     drops = Drops().and_drop(Drop("bytes", "0.4", 8, 9)).and_drop(Drop("age", "0.5", 3, 3))
     assert [drops.first(lane) for lane in ("0.4", "0.5", "0.6")] == [8, 3, 0]
+
+
+def test_a_client_that_opens_while_it_is_being_forgotten_has_a_queue(tmp_path: Path) -> None:
+    """Fault: it goes on from its old position without a queue: all deliveries are dropped in silence."""
+
+    async def main() -> None:
+        url = f"sqlite:{tmp_path}/site.db"
+        async with read_by_ann(url, partitions=1) as (site, _), connect(url) as elsewhere:
+            router, bob = router_of(site), await site.publisher("bob")
+            await router.step()
+            looked_up = elsewhere.log.last
+
+            async def last(stream: str, wanted: Any) -> Any:
+                found = await looked_up(stream, wanted)
+                if (keys.READ, "ann") in found and found[keys.QUEUE, "ann"].body:
+                    dropped = Entry(keys.DROP, "ann", Drops({"forgotten": 1}).body())
+                    await remove_subscriber(site.log, "ann", [dropped], found[keys.READ, "ann"].seq)
+                    elsewhere.log.last = looked_up
+                return found
+
+            elsewhere.log.last = last
+            ann = await again(elsewhere)
+            await bob.publish([{"n": 1}, {"n": 2}])
+            await drain(router)
+            await keeping_of(site, router).tidy()
+            assert await heard(ann) == [("forgotten", None), {"n": 1}, {"n": 2}]
+
+    run(main)
+
+
+def test_a_client_that_waits_hears_that_it_was_removed(log_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults: it waits for ever; what it subscribes to is acknowledged and never delivered; a day later, when
+    the signs of the removal are gone, it is told of a rollback."""
+
+    async def main() -> None:
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
+            await remove_subscriber(site.log, "ann")
+            with pytest.raises(RemovedError):
+                await ann.next(timeout=10)
+            with pytest.raises(RemovedError):
+                await ann.subscribe("more", "TRUE")
+            end = await site.log.end(STATE)
+            for topic in (keys.QUEUE, keys.READ, keys.DROP):
+                await site.log.trim(STATE, end + 1, topic, "ann")
+            await site.log.append(STATE, [Entry(keys.DROP, "other", b"")])
+            with pytest.raises(RemovedError):
+                await ann.next(timeout=10)
+            ann._wrote_at -= ann._idle_seconds
+            monkeypatch.setattr(subscriber, "LOOKS_EVERY_SECONDS", 1e9)
+            with pytest.raises(RemovedError):
+                await ann.next(timeout=10)
+            assert await site.log.last(STATE, [(keys.READ, "ann")]) == {}
+            await again(site)
+
+    monkeypatch.setattr(subscriber, "LOOKS_EVERY_SECONDS", 0)
+    run(main)

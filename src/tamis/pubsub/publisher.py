@@ -27,6 +27,7 @@ from tamis.pubsub.log.contract import (
     ForbiddenError,
     Key,
     Log,
+    LogError,
     LogUnavailableError,
     RolledBackError,
 )
@@ -78,14 +79,21 @@ class Publisher:
 
         Up to a thousand are one round trip. An event that is none raises `tamis.EventError`, and nothing is
         published. `RolledBackError` says that the log has lost events that it had acknowledged to this
-        publisher; these events are not published then, and the next call begins a new session.
+        publisher; these events are not published then, and the next call begins a new session. If a log
+        fails after some of the events are safe, the error has their numbers (`LogError.published`).
         """
         given = [events] if isinstance(events, (Mapping, Event, str, bytes)) else list(events)
         bodies = [event_body(self._header, self._checked(event)) for event in given]
         numbers: list[int] = []
         async with self._lock:
-            for start in range(0, len(bodies), MOST_ENTRIES):
-                numbers += await self._append(bodies[start : start + MOST_ENTRIES])
+            try:
+                for start in range(0, len(bodies), MOST_ENTRIES):
+                    await self._append_to(numbers, bodies[start : start + MOST_ENTRIES])
+            except LogError as error:
+                error.published = numbers
+                if numbers:
+                    error.add_note(f"the first {len(numbers):,} of {len(bodies):,} events are published")
+                raise
         return numbers
 
     async def advertise(self, id: str, expression: "str | Expression | Column") -> None:
@@ -121,10 +129,21 @@ class Publisher:
             )
         return content
 
-    async def _append(self, bodies: list[bytes]) -> list[int]:
+    async def _append_to(self, numbers: list[int], bodies: list[bytes]) -> None:
+        deadline = time.monotonic() + self._timeout
+        try:
+            numbers += await self._append(bodies, deadline)
+        except BusyError:
+            if len(bodies) == 1:
+                raise
+            # Others use up what the log can do at once: slower, but they cannot hold us up.
+            for body in bodies:
+                numbers += await self._append([body], deadline)
+
+    async def _append(self, bodies: list[bytes], deadline: float) -> list[int]:
+        """Write events all at once; a `BusyError` says that there are too many of them for that, just now."""
         if time.monotonic() - self._used_at > SESSION_SECONDS:
             self._begin()
-        deadline = time.monotonic() + self._timeout
         entries = [Entry(*self._key, body) for body in bodies]
         refused, busy, is_unsure = 0, 0, False
         while True:
@@ -146,12 +165,12 @@ class Publisher:
                     continue
                 last = stored
             except BusyError as error:
-                if time.monotonic() >= deadline:
+                is_late = time.monotonic() >= deadline
+                if is_late and is_unsure:
                     raise self._unknown(error, bodies) from None
                 busy += 1
-                if busy > 1 and len(bodies) > 1 and not is_unsure:
-                    # Others use up what the log can do at once: slower, but they cannot hold us up.
-                    return [number for body in bodies for number in await self._append([body])]
+                if is_late or (busy > 1 and len(bodies) > 1 and not is_unsure):
+                    raise
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             except ForbiddenError as error:

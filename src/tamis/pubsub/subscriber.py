@@ -26,8 +26,10 @@ from tamis.pubsub.log.contract import (
     MOST_READ_BYTES,
     QUEUES,
     STATE,
+    BusyError,
     Entry,
     FencedError,
+    Key,
     Log,
     Record,
     append_each,
@@ -56,6 +58,8 @@ WAIT_SECONDS = 5.0
 RETRY_SECONDS = 0.05
 IDS_SECONDS = 43_200.0
 """After such a rest all subscriptions are read again: signs of removal are kept for a day."""
+LOOKS_EVERY_SECONDS = 60.0
+"""A client that waits looks so often whether its queue is still there."""
 ANY_LANE = "*"
 """In `Reading.expected`: lanes that are not named begin with this number. 0: with any, but for what is known
 to have been dropped."""
@@ -137,7 +141,7 @@ class Subscriber:
         self._ids_until = self._ids_generation = 0
         self._ids_at = 0.0
         self._idle_seconds = QueueLimits().idle_seconds
-        self._wrote_at = time.monotonic()
+        self._wrote_at = self._looked_at = time.monotonic()
 
     # --- subscriptions -----------------------------------------------------------------------------
 
@@ -171,6 +175,7 @@ class Subscriber:
             raise ArgumentError(f"a priority is a whole number from 0 to 9, not {priority!r}")
         if isinstance(expires, datetime):
             expires = round(expires.timestamp() * 1_000_000)
+        await self._look_for_queue()
         grant = await self._grant()
         entries = []
         for id, given in expressions.items():
@@ -253,6 +258,11 @@ class Subscriber:
 
     async def open(self) -> "Subscriber":
         """Make the queue if it is missing, and take it over from whoever had it."""
+        while not await self._open_once():
+            self._buffer.clear()
+        return self
+
+    async def _open_once(self) -> bool:
         name = token(self.name)
         queue, read, drop = ((topic, name) for topic in (keys.QUEUE, keys.READ, keys.DROP))
         found = await self._log.last(STATE, [queue, read, drop])
@@ -273,10 +283,10 @@ class Subscriber:
             is_used = known is not None or drop in found
             is_used = is_used or bool(await self._log.read(QUEUES, topic=self._topic, most=1))
             fresh = Reading("", await self._log.end(QUEUES), 0, {ANY_LANE: 0 if is_used else 1})
-        await self._take_over(found.get(read), fresh)
-        return self
+        return await self._take_over(found.get(read), fresh)
 
-    async def _take_over(self, record: Record | None, fresh: Reading | None = None) -> None:
+    async def _take_over(self, record: Record | None, fresh: Reading | None = None) -> bool:
+        """Go on from a position; false if the queue was removed meanwhile, and the position with it."""
         key = (keys.READ, token(self.name))
         while True:
             is_known = record is not None and record.body
@@ -288,9 +298,11 @@ class Subscriber:
                 )
             except FencedError:
                 record = (await self._log.last(STATE, [key])).get(key)
+                if record is None or not record.body:
+                    return False
                 continue
             self._position(mine)
-            return
+            return True
 
     def _position(self, reading: Reading) -> None:
         self._reading = reading
@@ -328,8 +340,27 @@ class Subscriber:
 
     async def _show_that_we_are_here(self) -> None:
         """A client that has nothing to acknowledge for long is not forgotten while it waits."""
-        if time.monotonic() - self._wrote_at > self._idle_seconds / 4:
+        now = time.monotonic()
+        if now - self._wrote_at > self._idle_seconds / 4:
             await self._write_reading(self._reading)
+        if now - self._looked_at > LOOKS_EVERY_SECONDS:
+            await self._look_for_queue()
+
+    async def _look_for_queue(self) -> bool:
+        """Whether the queue is still there. If not, nothing is delivered, and signs of why go after a day.
+
+        A queue that was forgotten, or that a log has lost, is made again.
+        """
+        self._looked_at = time.monotonic()
+        key = (keys.QUEUE, token(self.name))
+        record = (await self._log.last(STATE, [key])).get(key)
+        if record is not None and record.body:
+            return True
+        if await self._log.end(STATE) < self._reading_seq:
+            await self._roll_back()
+        else:
+            await self._begin_again()
+        return False
 
     async def _fill(self) -> bool:
         """Read more of the queue into the buffer; returns whether there was anything."""
@@ -456,8 +487,11 @@ class Subscriber:
         self._end = 0
         self._old_until = (self._seen_time, *self._seen)
         self._times.clear()
-        key = (keys.READ, token(self.name))
-        await self._take_over((await self._log.last(STATE, [key])).get(key))
+        queue, read = ((topic, token(self.name)) for topic in (keys.QUEUE, keys.READ))
+        found = await self._log.last(STATE, [queue, read])
+        is_there = queue in found and bool(found[queue].body)
+        if not is_there or not await self._take_over(found.get(read)):
+            await self.open()
         self._buffer.append(Gap("rollback", None, self._seen))
 
     # --- acknowledging -----------------------------------------------------------------------------
@@ -504,10 +538,13 @@ class Subscriber:
         """Find out who has moved our position: we ourselves, an operator, a rollback, or another client."""
         key = (keys.READ, token(self.name))
         record = (await self._log.last(STATE, [key])).get(key)
+        is_gone = record is None or not record.body
+        if is_gone and not await self._look_for_queue():
+            return False
         if record is None or record.seq < self._reading_seq:
             await self._roll_back()
             return False
-        if not record.body:
+        if is_gone:
             await self._begin_again()
             return False
         reading = Reading.read(record.body)
@@ -517,7 +554,8 @@ class Subscriber:
             return True
         if reading.is_replay:
             self._buffer.clear()
-            await self._take_over(record)
+            if not await self._take_over(record):
+                await self._look_for_queue()
             return False
         raise TakenOverError(
             f"another client reads as {self.name}: a name belongs to one client at a time, give each its own"
@@ -581,10 +619,19 @@ async def remove_subscriptions(log: Log, subscriber: str, before: int) -> None:
         gone = {(r.topic, r.detail): r.seq for r in records if r.body and r.seq < before}
         try:
             if gone:
-                await log.append(STATE, [Entry(*key, b"") for key in gone], gone)
+                await _take_back(log, gone)
         except FencedError:
             await asyncio.sleep(RETRY_SECONDS)  # some were written again: look again
             continue
         after = records[-1].seq
         if after >= before:
             return
+
+
+async def _take_back(log: Log, numbers: dict[Key, int]) -> None:
+    """Take back records of the state, unless they were written again since."""
+    try:
+        await log.append(STATE, [Entry(*key, b"") for key in numbers], numbers)
+    except BusyError:
+        for key, number in numbers.items():
+            await log.append(STATE, [Entry(*key, b"")], {key: number})

@@ -51,9 +51,7 @@ pub trait Engine: Send + Sync {
     fn reader(&self) -> Reader;
 
     /// Told before about this many events are matched with one version: what pays for many is done first.
-    fn expect_events(&self, _events: usize) -> Result<()> {
-        Ok(())
-    }
+    fn expect_events(&self, _events: usize) {}
 
     /// Whether its readers are [`Reader::Locked`]. No foreign code may run while one of those is held.
     fn locks_readers(&self) -> bool {

@@ -24,6 +24,8 @@ const CHUNKS: usize = 64;
 /// Entries of a bin: this many, or the second number where memory is short; and so many times as many as are asked for at least.
 const ROOMS: [usize; 2] = [256, 32];
 const TIMES_ROOM: usize = 2;
+/// Rounds of a block that are done again; with more, the processor answers.
+const MOST_REPEATED: usize = 8;
 /// Where a part of the memory begins.
 const ALIGNMENT: usize = 256;
 
@@ -48,6 +50,8 @@ pub(super) struct Programs {
     by_record: usize,
     /// Blocks in which these had few matches.
     few: Pause,
+    /// Blocks in which few rounds had to be done again.
+    straight: Pause,
 }
 
 impl Programs {
@@ -65,6 +69,7 @@ impl Programs {
             scored: of.bounds.len(),
             by_record: rows - of.bounds.len(),
             few: Pause::default(),
+            straight: Pause::default(),
         })
     }
 
@@ -136,16 +141,27 @@ impl PlanOnDevice {
         query: RelevanceQuery,
     ) -> DeviceResult<Option<BestByRelevance>> {
         let programs = &self.programs;
-        if programs.by_record > 0 && !programs.few.is_over() {
+        if programs.by_record > 0 && !programs.few.is_over()
+            || programs.scored > 0 && !programs.straight.is_over()
+        {
             return Ok(None);
         }
+        let parts = match programs.scored {
+            0 => None,
+            _ => Some(Parts::reserved(lane, query.k)?),
+        };
         let started = self.evaluate_and_keep(lane, block.sent, false)?;
         self.shared.end(Stage::Units, lane.stream, started)?;
-        let best = match programs.scored {
-            0 => vec![vec![]; block.sent.events],
-            _ => self.score(lane, block, query)?,
+        let best = match parts {
+            None => Some(vec![vec![]; block.sent.events]),
+            Some(parts) => {
+                let best = self.score(lane, block, &parts, query)?;
+                programs.straight.note(best.is_some());
+                best
+            }
         };
         self.scatter(lane, block.sent, true)?;
+        let Some(best) = best else { return Ok(None) };
         if programs.by_record == 0 {
             return Ok(Some(BestByRelevance { best, by_record: None }));
         }
@@ -162,15 +178,16 @@ impl PlanOnDevice {
         self.list_few(lane, [a, order, c, d, e, *by_record as u64], block.sent.events, usize::MAX)
     }
 
+    /// The best rows that have programs; `None` if scores grow where bounds fall, so that round upon round is done again.
     fn score(
         &self,
         lane: &mut Lane,
         block: Block<'_>,
+        parts: &Parts,
         RelevanceQuery { k, min_score }: RelevanceQuery,
-    ) -> DeviceResult<Vec<Vec<ScoredRow>>> {
+    ) -> DeviceResult<Option<Vec<Vec<ScoredRow>>>> {
         let driver = &self.shared.driver;
         let mut started = Instant::now();
-        let parts = Parts::reserved(lane, k)?;
         // Scores are not negative, and neither is a number that is none.
         let least = min_score.max(0.0) + 0.0;
         let bins = [parts.least, parts.counts, parts.bins, parts.room as u64];
@@ -178,11 +195,11 @@ impl PlanOnDevice {
         let arguments = [&bins[..], &[found, least.to_bits()]].concat();
         driver.launch(lane.stream, Kernel::StartBest, DEVICE_WIDTH as u64, &arguments)?;
         let (mut from, mut to) = ((found, parts.best[0]), (next_found, parts.best[1]));
-        let mut first = 0;
+        let (mut first, mut repeated) = (0, 0);
         for last in ROUNDS.into_iter().chain([usize::MAX]).map(|last| last.min(self.programs.scored)) {
             let mut is_again = false;
             while first < last {
-                self.score_round(lane, block, &parts, first..last, is_again)?;
+                self.score_round(lane, block, parts, first..last, is_again)?;
                 driver.fill_with_zeros(lane.stream, parts.again, WORD)?;
                 let events = block.sent.events as u64;
                 let best = [k as u64, from.0, from.1, to.0, to.1, parts.open, parts.again, events];
@@ -194,6 +211,11 @@ impl PlanOnDevice {
                 started = Instant::now();
                 if !is_again {
                     first = last;
+                    continue;
+                }
+                repeated += 1;
+                if repeated > MOST_REPEATED {
+                    return Ok(None);
                 }
             }
         }
@@ -204,7 +226,7 @@ impl PlanOnDevice {
             let found = entries[..*count as usize].iter();
             found.map(|entry| ScoredRow { row: entry.row, score: f64::from_bits(entry.score) }).collect()
         };
-        Ok(counts.as_ref().iter().zip(entries.chunks(k)).map(of_event).collect())
+        Ok(Some(counts.as_ref().iter().zip(entries.chunks(k)).map(of_event).collect()))
     }
 
     /// Puts what is good enough of some rows into the bins of its events; again, for those whose bins ran over.

@@ -47,6 +47,9 @@ class LogError(TamisError):
     tamis.pubsub.log.contract.LogError: the file site.db is no log
     """
 
+    published: Sequence[int] = ()
+    """Of `publish`: the numbers of the events that are safe nevertheless, the first ones."""
+
 
 class FencedError(LogError):
     """Somebody else has written under a key since we last looked; nothing was written."""

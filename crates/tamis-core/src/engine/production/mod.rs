@@ -152,14 +152,20 @@ impl Engine for Production {
         Reader::Kept(self.view())
     }
 
-    /// Makes a segment of the insert buffer where trying all it holds with each event would take longer.
-    fn expect_events(&self, events: usize) -> Result<()> {
+    /// Makes a segment of the insert buffer where trying all it holds with each event would take longer. Readers wait
+    /// for no writer: if one is at work, the buffer stays. An error is met again by the next writer, who reports it.
+    fn expect_events(&self, events: usize) {
         let buffered = self.inner.current.load().buffer.len();
-        if buffered > insert_buffer::BLOCK && consolidation::is_sealing_cheaper(events) {
-            seal_buffer(&self.inner)?;
-            merge::merge_in_background(&self.inner);
+        if buffered > insert_buffer::BLOCK
+            && consolidation::is_sealing_cheaper(events)
+            && let Some(lock) = self.inner.writer.try_lock()
+        {
+            let sealed = seal_under_lock(&self.inner);
+            drop(lock);
+            if sealed.is_ok() {
+                merge::merge_in_background(&self.inner);
+            }
         }
-        Ok(())
     }
 
     /// Rewrites the whole index into one segment.
@@ -212,6 +218,10 @@ pub(crate) fn as_events(samples: &[OwnedEvent]) -> Vec<crate::event::Event<'_>> 
 /// Makes a segment of what lies in the insert buffer, if anything does.
 fn seal_buffer(inner: &Inner) -> Result<Option<Part>> {
     let _lock = inner.writer.lock();
+    seal_under_lock(inner)
+}
+
+fn seal_under_lock(inner: &Inner) -> Result<Option<Part>> {
     let mut draft = Draft::new(inner);
     if draft.next.buffer.is_empty() {
         return Ok(None);
