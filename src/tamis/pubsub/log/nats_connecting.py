@@ -17,18 +17,18 @@ async def connected(connecting: Coroutine[Any, Any, "Client"]) -> "Client":
 
     It tries again for ever, and now and then swallows that it is cancelled: it is told so until it stops.
     """
-    attempt = asyncio.ensure_future(connecting)
+    attempt, is_taken = asyncio.ensure_future(connecting), False
     try:
         done, _ = await asyncio.wait({attempt}, timeout=ANSWER_SECONDS)
-        if done:
-            return attempt.result()
-        raise TimeoutError
+        if not done:
+            raise TimeoutError
+        is_taken = True
+        return attempt.result()
     finally:
-        given_up = not attempt.done()
         while not attempt.done():
             attempt.cancel()
             await asyncio.wait({attempt}, timeout=0.1)
-        if given_up and not attempt.cancelled() and attempt.exception() is None:
+        if not is_taken and not attempt.cancelled() and attempt.exception() is None:
             await attempt.result().close()
 
 
