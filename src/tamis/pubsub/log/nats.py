@@ -35,6 +35,7 @@ from tamis.pubsub.log.contract import (
     LogError,
     LogUnavailableError,
     Record,
+    check_name,
 )
 from tamis.pubsub.log.nats_answers import (
     ANSWER_SECONDS,
@@ -287,6 +288,7 @@ class NatsLog:
         self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
         """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
+        check_name(topic, name)
         within = ".".join(part for part in (topic, name, ">") if part)
         subject = f"tamis.{self._site}.{stream}.{within}"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
