@@ -1,7 +1,8 @@
 """A client that may write to a stream begins atomic batches and never ends them, until no more are opened.
 
 Faults: nobody can publish several events at once, or subscribe with several expressions; a publisher tries
-again without a pause; what is written one by one comes twice, or in another order.
+again without a pause; what is written one by one comes twice, or in another order. A client that may not
+write the last entry of a batch leaves it open.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from pubsub.logs import run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import connect
-from tamis.pubsub.log import EVENTS, BusyError, Entry
+from tamis.pubsub.log import EVENTS, BusyError, Entry, ForbiddenError, open_log
 
 MOST = 3
 """Opening one costs a server milliseconds, so this one opens few; by default it is 50 for each stream."""
@@ -74,3 +75,27 @@ def test_publishers_and_subscribers_are_not_held_up(nats_program: str, tmp_path:
 
     with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
         run(lambda: main(server.url))
+
+
+@pytest.mark.parametrize("names", ["bob eve", "bob eve eve", "bob bob eve", "eve eve"])
+def test_a_batch_whose_last_entry_is_forbidden_is_ended(
+    nats_program: str, tmp_path: Path, names: str
+) -> None:
+    config = tmp_path / "nats.conf"
+    config.write_text(
+        f"jetstream {{ limits {{ batch {{ max_inflight_per_stream: {MOST} }} }} }}\n"
+        "authorization { users = [{user: root, password: secret}, {user: bob, password: his, permissions: "
+        '{publish: {allow: ">", deny: "tamis.site.events.p0.eve"}, subscribe: ">"}}] }\n'
+    )
+
+    async def main(address: str) -> None:
+        root, log = [await open_log(f"nats://{user}@{address}/site") for user in ("root:secret", "bob:his")]
+        for _ in range(2 * MOST):
+            with pytest.raises(ForbiddenError, match=r"p0\.eve"):
+                await log.append(EVENTS, [Entry("p0", detail, b"{}") for detail in names.split()])
+        assert await root.append(EVENTS, [Entry("p0", "eve", b"{}")] * 2) == 2
+        for each in (root, log):
+            await each.close()
+
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        run(lambda: main(server.url.removeprefix("nats://")))
