@@ -365,7 +365,7 @@ def test_what_a_server_forbids_is_an_error_at_once(guarded: str, monkeypatch: py
                 ):
                     with pytest.raises(LogError, match=f"does not allow {name}"):
                         await forbidden
-            assert all("msg.get" in subject for subject, each in log._forbidden.items() if each.done())
+            assert all("msg.get" in subject for subject in log._refusals.kept)
 
     run(main)
 
@@ -396,9 +396,39 @@ def test_an_append_that_a_server_forbids_is_an_error_at_once(
                 published += len(events)
                 assert both[1] == list(range(published - len(events) + 1, published + 1))
             assert await site.log.end(EVENTS) == published
-            assert not his.log._appending  # type: ignore[attr-defined]
+            assert not his.log._refusals.appending  # type: ignore[attr-defined]
 
     run(main)
+
+
+def test_a_refusal_is_not_taken_for_that_of_another_case(
+    nats_program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the client library tells of a refusal is in lower case."""
+    for module in (nats_log, nats_answers):
+        monkeypatch.setattr(module, "ANSWER_SECONDS", 100)
+    config = tmp_path / "nats.conf"
+    config.write_text(
+        "authorization { users = [{user: bob, password: his, permissions: "
+        '{publish: {allow: ">", deny: "tamis.site.state.sub.Ann.*"}, subscribe: ">"}}] }\n'
+    )
+
+    async def main(address: str) -> None:
+        log = await open_log(f"nats://bob:his@{address}/site")
+        for names in (("Ann", "ann"), ("ann", "Ann"), ("Ann", "aNN", "ann", "Ann"), ("Ann", "Ann")):
+            for size in (1, 3):
+                ended = await asyncio.gather(
+                    *(log.append(STATE, [Entry("sub", f"{name}.s", b"{}")] * size) for name in names),
+                    return_exceptions=True,
+                )
+                refused = [name for name, each in zip(names, ended, strict=True) if not isinstance(each, int)]
+                assert refused == [name for name in names if name == "Ann"], ended
+                for each in ended:
+                    assert isinstance(each, int) or "sub.Ann.s; nothing was written" in str(each)
+        await log.close()
+
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        run(lambda: main(server.url.removeprefix("nats://")))
 
 
 def test_a_publisher_with_few_permissions_goes_on_after_its_connection_was_made_again(guarded: str) -> None:

@@ -1,7 +1,8 @@
 """What an operator of NATS may limit, or end: a router goes on, and what was acknowledged is delivered.
 
 Faults: a router ends when the server takes smaller messages than its batches make, or when the account has no
-room left; a connection that the server ends for good (another password) is never made again.
+room left; a connection that the server ends for good (another password) is never made again, or is made and
+not used; a fenced append goes out over it before anybody has compared.
 """
 
 import asyncio
@@ -11,14 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import nats.errors
 import pytest
 
 from pubsub.logs import read_by_ann, run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import LogError, LogFullError, LogUnavailableError
+from tamis.pubsub.log import Entry, FencedError, nats_connecting, open_log
 from tamis.pubsub.log import nats as nats_log
-from tamis.pubsub.log import nats_connecting
 
 
 def test_messages_may_be_small(nats_program: str, tmp_path: Path) -> None:
@@ -108,3 +110,74 @@ def test_a_connection_that_the_server_ended_is_made_again(
 
     with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
         run(lambda: main(server), 120)
+
+
+def test_a_fenced_append_over_another_connection_is_compared_first(nats_program: str, tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        log: Any = await open_log(f"{url}/site")
+        key = ("p0", "s.a.b")
+        entry, last = Entry(*key, b"1"), 0
+        for _ in range(3):
+            last = await log.append("events", [entry], {key: last})
+            await log._client.close()
+            with pytest.raises(FencedError, match="connected again"):
+                await log.append("events", [entry], {key: last})
+        await log.close()
+
+    with NatsServer(nats_program, tmp_path) as server:
+        run(lambda: main(server.url))
+
+
+def test_what_is_written_is_no_error_if_nobody_can_be_told(nats_program: str, tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        log: Any = await open_log(f"{url}/site")
+        send = log._send
+
+        async def send_and_close(*given: Any) -> Any:
+            answer = await send(*given)
+            await log.close()
+            return answer
+
+        log._send = send_and_close
+        assert await log.append("events", [Entry("p0", "s.a.b", b"1")]) == 1
+
+    with NatsServer(nats_program, tmp_path) as server:
+        run(lambda: main(server.url))
+
+
+@pytest.mark.parametrize("fault", [None, nats.errors.ConnectionClosedError])
+def test_a_connection_that_is_not_used_is_not_left_open(
+    nats_program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: type[Exception] | None
+) -> None:
+    """The log is closed while it connects again; or it cannot listen."""
+    monkeypatch.setattr(nats_log, "RETRIES", 1)
+
+    async def main(url: str) -> None:
+        log: Any = await open_log(f"{url}/site")
+        await log._client.close()
+        connect, made = log._connect, []
+
+        async def kept() -> Any:
+            made.append(await connect())
+            return made[-1]
+
+        listening = asyncio.Event()
+
+        async def listen(_: Any) -> Any:
+            listening.set()
+            await asyncio.sleep(60 if fault is None else 0)
+            assert fault is not None
+            raise fault
+
+        log._connect, log._listen = kept, listen
+        asking = [asyncio.create_task(each) for each in (log.end("events"), log.read("events"))]
+        await listening.wait()
+        if fault is None:
+            await log.close()
+        ended = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(each) for each in ended] == [LogUnavailableError] * 2
+        assert [client.is_closed for client in made] == [True]
+        await log.close()
+
+    with NatsServer(nats_program, tmp_path) as server:
+        run(lambda: main(server.url))

@@ -1,7 +1,8 @@
 """A client that may write to a stream begins atomic batches and never ends them, until no more are opened.
 
 Faults: nobody can publish several events at once, or subscribe with several expressions; a publisher tries
-again without a pause; what is written one by one comes twice, or in another order.
+again without a pause; what is written one by one comes twice, or in another order. A client that may not
+write the last entry of a batch leaves it open.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from pubsub.logs import run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
 from tamis.pubsub import connect
-from tamis.pubsub.log import EVENTS, BusyError, Entry, LogFullError
+from tamis.pubsub.log import EVENTS, BusyError, Entry, ForbiddenError, Log, LogFullError, open_log
 
 MOST = 3
 """Opening one costs a server milliseconds, so this one opens few; by default it is 50 for each stream."""
@@ -51,6 +52,15 @@ async def used_up(url: str, *subjects: str) -> AsyncIterator[None]:
         await eve.close()
 
 
+async def is_busy(log: Log) -> bool:
+    """Whether a log refuses a batch: a server takes a moment to open those that use it up."""
+    try:
+        await log.append(EVENTS, [Entry("p0", "s.x.y", b"{}\n{}")] * 2)
+    except BusyError:
+        return True
+    return False
+
+
 def test_publishers_and_subscribers_are_not_held_up(nats_program: str, tmp_path: Path) -> None:
     config = tmp_path / "nats.conf"
     config.write_text(f"jetstream {{ limits {{ batch {{ max_inflight_per_stream: {MOST} }} }} }}")
@@ -60,8 +70,9 @@ def test_publishers_and_subscribers_are_not_held_up(nats_program: str, tmp_path:
             connect(f"{url}/site", partitions=1) as site,
             used_up(url, "tamis.site.events.p0.s.eve.a1", "tamis.site.state.sub.eve.s1"),
         ):
-            with pytest.raises(BusyError):
-                await site.log.append(EVENTS, [Entry("p0", "s.x.y", b"{}\n{}")] * 2)
+            while not await is_busy(site.log):
+                await asyncio.sleep(0.01)
+            first = await site.log.end(EVENTS) + 1
             ann, router = await site.subscriber("ann"), router_of(site)
             wanted = {f"s{n}": f"n = {n}" for n in range(60)}
             await ann.subscribe_many(wanted)
@@ -70,7 +81,7 @@ def test_publishers_and_subscribers_are_not_held_up(nats_program: str, tmp_path:
             numbers = []
             for start in (0, 5, 6):
                 numbers += await bob.publish([{"n": start + n} for n in range(1 if start == 5 else 5)])
-            assert numbers == list(range(1, 12))
+            assert numbers == list(range(first, first + 11))
             await drain(router)
             assert await heard(ann) == [{"n": n} for n in range(11)]
 
@@ -106,3 +117,27 @@ def test_what_was_published_before_the_log_was_full_is_said(tmp_path: Path) -> N
             assert full.value.published == []
 
     run(main)
+
+
+@pytest.mark.parametrize("names", ["bob eve", "bob eve eve", "bob bob eve", "eve eve"])
+def test_a_batch_whose_last_entry_is_forbidden_is_ended(
+    nats_program: str, tmp_path: Path, names: str
+) -> None:
+    config = tmp_path / "nats.conf"
+    config.write_text(
+        f"jetstream {{ limits {{ batch {{ max_inflight_per_stream: {MOST} }} }} }}\n"
+        "authorization { users = [{user: root, password: secret}, {user: bob, password: his, permissions: "
+        '{publish: {allow: ">", deny: "tamis.site.events.p0.eve"}, subscribe: ">"}}] }\n'
+    )
+
+    async def main(address: str) -> None:
+        root, log = [await open_log(f"nats://{user}@{address}/site") for user in ("root:secret", "bob:his")]
+        for _ in range(2 * MOST):
+            with pytest.raises(ForbiddenError, match=r"p0\.eve"):
+                await log.append(EVENTS, [Entry("p0", detail, b"{}") for detail in names.split()])
+        assert await root.append(EVENTS, [Entry("p0", "eve", b"{}")] * 2) == 2
+        for each in (root, log):
+            await each.close()
+
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        run(lambda: main(server.url.removeprefix("nats://")))

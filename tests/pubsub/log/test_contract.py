@@ -54,6 +54,17 @@ def test_records_come_back_in_order_with_consecutive_numbers(log_url: str) -> No
     run(main)
 
 
+def test_a_name_without_a_topic_is_refused(log_url: str) -> None:
+    async def main() -> None:
+        log = await open_log(log_url)
+        for topic in (None, ""):
+            with pytest.raises(LogError, match="say which"):
+                await log.read(STATE, topic=topic, name="ann")
+        await log.close()
+
+    run(main)
+
+
 def test_records_of_a_name_are_found_among_many(log_url: str) -> None:
     async def main() -> None:
         log = await open_log(log_url)

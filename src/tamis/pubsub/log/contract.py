@@ -117,6 +117,18 @@ class Record(NamedTuple):
     body: bytes
 
 
+def check_name(topic: str | None, name: str) -> None:
+    """A name is looked for within a topic.
+
+    >>> check_name(None, "ann")
+    Traceback (most recent call last):
+    ...
+    tamis.pubsub.log.contract.LogError: records of the name ann are read of one topic: say which
+    """
+    if name and not topic:
+        raise LogError(f"records of the name {name} are read of one topic: say which")
+
+
 class Log(Protocol):
     """One site's log. See the laws at the head of this file."""
 

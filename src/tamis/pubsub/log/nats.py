@@ -28,19 +28,34 @@ from tamis.pubsub.log.contract import (
     MOST_READ_BYTES,
     STATE,
     STREAMS,
-    BusyError,
     Entry,
     FencedError,
     ForbiddenError,
     Key,
     LogError,
-    LogFullError,
     LogUnavailableError,
     Record,
-    StreamLostError,
+    check_name,
 )
-from tamis.pubsub.log.nats_answers import ANSWER_SECONDS, Answers, Inbox, micros
-from tamis.pubsub.log.nats_connecting import connected, tls_of
+from tamis.pubsub.log.nats_answers import (
+    ANSWER_SECONDS,
+    Answer,
+    Answers,
+    Inbox,
+    RefusedError,
+    UnservedError,
+    micros,
+)
+from tamis.pubsub.log.nats_connecting import Attempts, connected, tls_of
+from tamis.pubsub.log.nats_errors import (
+    PASSING,
+    InUseError,
+    MissingError,
+    NoMessageError,
+    explained,
+    unreached,
+)
+from tamis.pubsub.log.nats_refusals import Refusals
 from tamis.pubsub.log.secrets import check_private, without_password
 from tamis.pubsub.names import token
 
@@ -61,22 +76,9 @@ FEW = 4
 STALE_SECONDS = 5.0
 """For so long it is not believed that a stream has become shorter, or has lost what it acknowledged."""
 MOST_ACKNOWLEDGED = 1_000
-MOST_FORBIDDEN = 1_000
 LONGEST_WAIT = 0.5
 """Hints can be lost; so long at most nobody looks."""
-_WRONG_LAST_SEQUENCE = (10071, 10164)
-_FULL = (10077, 10047, 10122, 10023, 10002, 10028)
-"""The stream, the disk, the account or the server has no room."""
-_BUSY = (10176, 10210, 10211)
-"""A part of a batch is missing; too many of them are under way. Then a part is missing, too: that the first
-message was refused is told to nobody."""
-_PASSING = (10008, 10009, 10074, *_BUSY)
-"""Starting, choosing a leader, busy: worth another attempt."""
-_IN_USE = 10058
-_NOT_FOUND = 10059
-_NO_MESSAGE = 10037
 _IDENTITY = "tamis-identity"
-_HAS_ANOTHER_WAY = "$js.api.stream.msg.get."
 
 
 class NatsLog:
@@ -97,16 +99,10 @@ class NatsLog:
         """Who waits for a stream to grow: each has an event of its own, which nobody else clears."""
         self._acknowledged: dict[str, int] = {}
         """The last number of subjects that were written here with a fence, of some of them."""
-        self._forbidden: dict[str, asyncio.Future[Any]] = {}
-        """Done when the server has said that we may not publish to a subject (in lower case).
-
-        Kept where there is another way to ask; otherwise only while somebody waits for an answer.
-        """
-        self._appending: dict[asyncio.Future[str], tuple[str, Sequence[Entry]]] = {}
-        """What is being written, each with what is done once the server says that we may not write it."""
+        self._refusals = Refusals()
         self._connect: Callable[[], Awaitable[Client]] | None = None
         """Makes another connection, as long as this log is in use."""
-        self._connecting = asyncio.Lock()
+        self._attempts = Attempts(self._connect_again)
         self.identity = ""
         self.generation = self._fenced_generation = 1
 
@@ -137,12 +133,12 @@ class NatsLog:
 
         async def on_reconnect() -> None:
             if log is not None:
-                log._forbidden.clear()  # permissions may have changed
+                log._refusals.clear()
                 log.generation += 1
 
         async def on_error(error: Exception) -> None:
             if log is not None:
-                log._note_refusal(str(error))
+                log._refusals.note(str(error))
             logger.warning("trouble with NATS", extra={"error": str(error) or type(error).__name__})
 
         options: dict[str, Any] = {"user_credentials": credentials} if credentials else {}
@@ -175,7 +171,7 @@ class NatsLog:
 
         log = cls(await connect(), site, replicas, most_bytes)
         try:
-            await log._listen(log._client)
+            log._inbox = await log._listen(log._client)
             for stream in STREAMS:
                 await log._make(stream)
         except BaseException:
@@ -184,21 +180,33 @@ class NatsLog:
         log._connect = connect
         return log
 
-    async def _listen(self, client: "Client") -> None:
-        self._inbox = await Inbox.open(client)
+    async def _listen(self, client: "Client") -> Inbox:
+        inbox = await Inbox.open(client)
         await client.subscribe(f"tamis.{self._site}.wake.*", cb=self._on_hint)
+        return inbox
 
     async def _connected(self) -> "Client":
         """The connection. One that the server has ended for good, as for another password, is made again."""
         if self._client.is_closed and self._connect is not None:
-            async with self._connecting:
-                if self._client.is_closed and self._connect is not None:
-                    client = await self._connect()
-                    await self._listen(client)
-                    self._client = client
-                    self._forbidden.clear()
-                    self.generation += 1
+            await self._attempts.made()
         return self._client
+
+    async def _connect_again(self) -> None:
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+
+        if self._connect is None:
+            raise LogUnavailableError("this log is closed")
+        client = await self._connect()
+        try:
+            inbox = await self._listen(client)
+        except BaseException as error:
+            await client.close()
+            if isinstance(error, (Error, OSError, TimeoutError)):
+                raise unreached(error) from None
+            raise
+        self._client, self._inbox = client, inbox
+        self._refusals.clear()
+        self.generation += 1
 
     @property
     def largest(self) -> int:
@@ -218,60 +226,75 @@ class NatsLog:
         if missing:
             raise LogError(f"a fence is on a key that is written: {sorted(missing)} are not")
         self._check_sizes(entries)
+        client = await self._connected()
         if fences and self.generation != self._fenced_generation:
             self._fenced_generation = self.generation
             raise FencedError("connected again: what was expected of the log may hold no longer")
-        prefix = f"tamis.{self._site}.{stream}."
-        refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._appending[refused] = (prefix, entries)
+        prefix, number = f"tamis.{self._site}.{stream}.", 0
+        answered = Answer()
+        self._refusals.begin(answered, prefix, entries)
         try:
-            subject, answer = await self._send(prefix, entries, waiting, refused)
+            answer = await self._send(client, prefix, entries, waiting, answered)
+            if error := answer.get("error"):
+                raise explained(error, self._stream(stream))
+            number = int(answer["seq"])
         finally:
-            del self._appending[refused]
-        if error := answer.get("error"):
-            raise _explained(error, self._stream(stream))
-        await self._publish(f"tamis.{self._site}.wake.{stream}", b"", None)
-        self._highest[stream] = max(self._highest[stream], int(answer["seq"]))
+            self._refusals.end(answered, is_written=number > 0)
+        with contextlib.suppress(Exception):  # it is written, whether or not others hear of it now
+            await client.publish(f"tamis.{self._site}.wake.{stream}")
+        self._highest[stream] = max(self._highest[stream], number)
         if stream == EVENTS and fences:
             if len(self._acknowledged) >= MOST_ACKNOWLEDGED:
                 self._acknowledged.clear()
-            self._acknowledged[subject] = int(answer["seq"])
-        return int(answer["seq"])
+            self._acknowledged[f"{prefix}{entries[-1].topic}.{entries[-1].detail}"] = number
+        return number
 
     async def _send(
-        self, prefix: str, entries: Sequence[Entry], waiting: dict[Key, int], refused: asyncio.Future[str]
-    ) -> tuple[str, dict[str, Any]]:
-        """Send entries as one batch; returns the subject of the last, and what the server answers."""
-        batch, subject = uuid.uuid4().hex, ""
+        self,
+        client: "Client",
+        prefix: str,
+        entries: Sequence[Entry],
+        waiting: dict[Key, int],
+        answered: Answer,
+    ) -> dict[str, Any]:
+        """Send entries as one batch; returns what the server answers."""
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+
+        count = len(entries)
+        batch = uuid.uuid4().hex if count > 1 else ""
+        subject, headers = "", {}
         for number, entry in enumerate(entries, 1):
-            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if len(entries) > 1 else {}
+            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if batch else {}
             if (expected := waiting.pop(entry.key, None)) is not None:
                 headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
             subject = f"{prefix}{entry.topic}.{entry.detail}"
-            if number < len(entries):
-                await self._publish(subject, entry.body, headers)
-                continue
-            if len(entries) > 1:
-                headers["Nats-Batch-Commit"] = "1"
-            asking = asyncio.ensure_future(self._ask(subject, entry.body, headers))
-            try:
-                either: set[asyncio.Future[Any]] = {asking, refused}
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-                if asking.done() and not (refused.done() and _is_error(asking)):
-                    return subject, asking.result()
-            finally:
-                asking.cancel()
-        # There is a word for each message. The next append must not take one of these for its own.
+            if number < count:
+                try:
+                    await client.publish(subject, entry.body, headers=headers)
+                except (Error, OSError) as error:
+                    raise unreached(error) from None
+        if batch:
+            headers["Nats-Batch-Commit"] = "1"
+        try:
+            return await self._ask(client, subject, entries[-1].body, headers, answered)
+        except RefusedError as refused:
+            forbidden = str(refused)
         with contextlib.suppress(Exception):
-            await self._client.flush()
-        raise ForbiddenError(
-            f"the server does not allow to publish to {refused.result()}; nothing was written"
-        )
+            if batch:
+                # Without its last message a batch stays open for long, and a server opens few. One that
+                # leaves out numbers ends it. If it is open, its first subject is allowed.
+                headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(count + 2)}
+                subject = f"{prefix}{entries[0].topic}.{entries[0].detail}"
+                await client.publish(subject, headers=headers)
+            # There is a word for each message. The next append must not take one of these for its own.
+            await client.flush()
+        raise ForbiddenError(f"the server does not allow to publish to {forbidden}; nothing was written")
 
     async def read(
         self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
         """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
+        check_name(topic, name)
         within = ".".join(part for part in (topic, name, ">") if part)
         subject = f"tamis.{self._site}.{stream}.{within}"
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
@@ -346,17 +369,6 @@ class NatsLog:
                 return record
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _note_refusal(self, error: str) -> None:
-        """What the server says that we may not do: nobody needs to wait for an answer."""
-        quoted = error.lower().partition('publish to "')[2].partition('"')[0]
-        for waiting, (prefix, entries) in self._appending.items():
-            if not waiting.done() and quoted in (f"{prefix}{e.topic}.{e.detail}".lower() for e in entries):
-                waiting.set_result(quoted)
-        if (refused := self._forbidden.get(quoted)) is not None and not refused.done():
-            refused.set_result(None)
-            if not quoted.startswith(_HAS_ANOTHER_WAY):  # permissions may change: it is asked again
-                del self._forbidden[quoted]
-
     async def _last_of(
         self, stream: str, subjects: list[str], end: int, found: dict[Key, Record]
     ) -> list[str]:
@@ -423,6 +435,7 @@ class NatsLog:
     async def close(self) -> None:
         """Close the connection."""
         self._connect = None
+        await self._attempts.stop()
         await self._client.close()
 
     # --- talking to the server ---------------------------------------------------------------------
@@ -447,10 +460,10 @@ class NatsLog:
         }
         try:
             info = await self._info(stream)
-        except _MissingError:
+        except MissingError:
             try:
                 info = await self._api(f"STREAM.CREATE.{self._stream(stream)}", config)
-            except _InUseError:  # somebody else was faster
+            except InUseError:  # somebody else was faster
                 info = await self._info(stream)
         self._check_config(stream, info["config"])
         limit = self._most_bytes_of(stream)
@@ -496,7 +509,7 @@ class NatsLog:
         content = b"" if request is None else json.dumps(request).encode()
         for attempt in range(RETRIES):
             try:
-                answer = await self._unless_forbidden(name, self._ask(f"$JS.API.{name}", content, None))
+                answer = await self._unless_forbidden(name, self._question(f"$JS.API.{name}", content))
             except ForbiddenError:
                 raise
             except LogUnavailableError:
@@ -506,28 +519,17 @@ class NatsLog:
                 error = answer.get("error")
                 if error is None:
                     return answer
-                if error.get("err_code") not in _PASSING or attempt == RETRIES - 1:
-                    raise _explained(error, name)
+                if error.get("err_code") not in PASSING or attempt == RETRIES - 1:
+                    raise explained(error, name)
             await asyncio.sleep(RETRY_SECONDS * 2**attempt / 2)
         raise AssertionError("the last attempt returns or raises")
-
-    def _refusal(self, name: str) -> asyncio.Future[Any]:
-        """Done when the server has said that we may not ask this; then `ForbiddenError` is raised."""
-        subject = f"$js.api.{name}".lower()
-        if (refused := self._forbidden.get(subject)) is None:
-            if len(self._forbidden) >= MOST_FORBIDDEN:
-                self._forbidden = {name: each for name, each in self._forbidden.items() if each.done()}
-            refused = self._forbidden[subject] = asyncio.get_running_loop().create_future()
-        if refused.done():
-            raise ForbiddenError(f"the server does not allow {name}")
-        return refused
 
     async def _unless_forbidden(
         self, name: str, question: Coroutine[Any, Any, dict[str, Any]]
     ) -> dict[str, Any]:
         """The answer to a question; an error as soon as the server says that we may not ask it."""
         try:
-            refused = self._refusal(name)
+            refused = self._refusals.of_question(name)
         except ForbiddenError:
             question.close()
             raise
@@ -540,34 +542,36 @@ class NatsLog:
         finally:
             asking.cancel()
 
-    async def _ask(self, subject: str, content: bytes, headers: dict[str, str] | None) -> dict[str, Any]:
-        from nats.errors import Error, NoRespondersError  # noqa: PLC0415 - an extra
+    async def _question(self, subject: str, content: bytes) -> dict[str, Any]:
+        return await self._ask(await self._connected(), subject, content, None, Answer())
 
+    async def _ask(
+        self, client: "Client", subject: str, content: bytes, headers: dict[str, str] | None, answered: Answer
+    ) -> dict[str, Any]:
+        """What the server says to a message; `RefusedError` if `answered` is told so."""
+        from nats.errors import Error  # noqa: PLC0415 - an extra
+
+        inbox = self._inbox
+        reply = inbox.expect(answered)
         try:
-            client = await self._connected()
-            reply = await client.request(subject, content, timeout=ANSWER_SECONDS, headers=headers)
-        except NoRespondersError:
+            await client.publish(subject, content, reply, headers)
+            data = await answered.wait(ANSWER_SECONDS)
+        except UnservedError:
             raise LogUnavailableError(
                 f"nobody answers {subject}: JetStream is starting or has no leader, or the server runs "
                 "without it (nats-server -js)"
             ) from None
         except (Error, OSError, TimeoutError) as error:
-            raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
+            raise unreached(error) from None
+        finally:
+            inbox.forget(reply)
         try:
-            answer = json.loads(reply.data)
+            answer = json.loads(data)
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise LogError(f"NATS answers {subject} with {reply.data[:100]!r}, which is no JSON object")
+            raise LogError(f"NATS answers {subject} with {data[:100]!r}, which is no JSON object")
         return answer
-
-    async def _publish(self, subject: str, content: bytes, headers: dict[str, str] | None) -> None:
-        from nats.errors import Error  # noqa: PLC0415 - an extra
-
-        try:
-            await (await self._connected()).publish(subject, content, headers=headers)
-        except (Error, OSError) as error:
-            raise LogUnavailableError(f"cannot reach NATS: {str(error) or type(error).__name__}") from None
 
     async def _direct(
         self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool, subject: str = ""
@@ -579,9 +583,9 @@ class NatsLog:
         if not requests:
             return answers
         name = f"DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")
-        refused = self._refusal(name)
-        refused.add_done_callback(answers.forbid)
         client = await self._connected()
+        refused = self._refusals.of_question(name)
+        refused.add_done_callback(answers.forbid)
         inbox = self._inbox
         reply = inbox.expect(answers)
         try:
@@ -590,7 +594,7 @@ class NatsLog:
                 await client.publish(f"$JS.API.{name}", content, reply=reply)
             await answers.complete()
         except (Error, OSError, TimeoutError) as error:
-            raise LogUnavailableError(f"NATS does not answer: {str(error) or type(error).__name__}") from None
+            raise unreached(error) from None
         finally:
             inbox.forget(reply)
             refused.remove_done_callback(answers.forbid)
@@ -608,7 +612,7 @@ class NatsLog:
         name = f"STREAM.MSG.GET.{self._stream(stream)}"
 
         async def get(request: dict[str, Any]) -> None:
-            with contextlib.suppress(_NoMessageError):
+            with contextlib.suppress(NoMessageError):
                 answers.append((await self._api(name, request))["message"])
 
         for start in range(0, len(requests), MOST_IN_FLIGHT):
@@ -660,38 +664,3 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
                 together.append((first, last - first + 1))
         first = last = number
     return alone, together
-
-
-def _is_error(asking: "asyncio.Future[dict[str, Any]]") -> bool:
-    return asking.cancelled() or asking.exception() is not None or "error" in asking.result()
-
-
-class _MissingError(StreamLostError):
-    """There is no such stream, though `open` has found or made it."""
-
-
-class _InUseError(LogError):
-    """There is such a stream already."""
-
-
-class _NoMessageError(LogError):
-    """There is no such message."""
-
-
-def _explained(error: dict[str, Any], where: str) -> LogError:
-    code, text = error.get("err_code"), f"{where}: {error.get('description')}"
-    if code in _WRONG_LAST_SEQUENCE:
-        return FencedError(text)
-    if code in _FULL:
-        return LogFullError(f"{text}: make room, or raise the limit")
-    if code in _BUSY:
-        return BusyError(text)
-    if code in _PASSING:
-        return LogUnavailableError(text)
-    if code == _NOT_FOUND:
-        return _MissingError(text)
-    if code == _IN_USE:
-        return _InUseError(text)
-    if code == _NO_MESSAGE:
-        return _NoMessageError(text)
-    return LogError(text)

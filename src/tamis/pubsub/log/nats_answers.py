@@ -1,10 +1,10 @@
-"""What NATS answers to direct requests, read where it arrives.
+"""What NATS answers, read where it arrives.
 
-All answers come to one inbox, whose last part says which request they belong to. They are most of what a
-router and a subscriber read, and the client library spends more on a message than its content costs: headers
-as a dict, an object, a queue and a task. So the messages of that inbox are taken out of the bytes as they
-arrive, before the library looks at them. Everything else goes its usual way; and everything does, if this
-release of the library is not known here.
+All answers come to one inbox, whose last part says which request they belong to. Those to direct requests
+are most of what a router and a subscriber read, and the client library spends more on a message than its
+content costs: headers as a dict, an object, a queue and a task. So the messages of that inbox are taken out
+of the bytes as they arrive, before the library looks at them. Everything else goes its usual way; and
+everything does, if this release of the library is not known here.
 """
 
 import asyncio
@@ -134,14 +134,66 @@ class Answers:
                     raise
 
 
+class UnservedError(Exception):
+    """Nobody is there to answer."""
+
+
+class RefusedError(Exception):
+    """The server does not allow to publish to this subject."""
+
+
+class Answer:
+    """The one answer to a question: a message, or that there will be none."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self) -> None:
+        """Nothing is there yet."""
+        self._future: asyncio.Future[bytes | Exception] = asyncio.get_running_loop().create_future()
+
+    def take(self, headers: Mapping[str, str], body: bytes) -> None:
+        """The message."""
+        self._end(UnservedError() if headers.get("Status") == _UNSERVED else body)
+
+    def stored(self, _subject: bytes, _number: int, _stamp: bytes, _before: int, body: bytes) -> None:
+        """A message that looks like a stored one."""
+        self._end(body)
+
+    def unreadable(self) -> None:
+        """Whatever this was, it is no answer."""
+
+    def refuse(self, subject: str) -> None:
+        """The server does not allow the question."""
+        self._end(RefusedError(subject))
+
+    def is_done(self) -> bool:
+        """Whether it is there, or nobody waits for it any more."""
+        return self._future.done()
+
+    async def wait(self, seconds: float) -> bytes:
+        """The message; `TimeoutError` if none comes."""
+        timer = asyncio.get_running_loop().call_later(seconds, self._end, TimeoutError())
+        try:
+            answer = await self._future
+        finally:
+            timer.cancel()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _end(self, answer: bytes | Exception) -> None:
+        if not self._future.done():
+            self._future.set_result(answer)
+
+
 class Inbox:
-    """Where all answers to direct requests arrive; `open` makes it."""
+    """Where all answers arrive; `open` makes it."""
 
     def __init__(self, client: "Client") -> None:
         """Use `open` instead."""
         self._client = client
         self._subject = client.new_inbox()
-        self._asking: dict[bytes, Answers] = {}
+        self._asking: dict[bytes, Answers | Answer] = {}
         self._asked = 0
         self._sid = b""
         self._needed = 0
@@ -157,7 +209,7 @@ class Inbox:
         inbox._join(getattr(listening, "_id", None))
         return inbox
 
-    def expect(self, answers: Answers) -> str:
+    def expect(self, answers: Answers | Answer) -> str:
         """The subject to which these answers come."""
         self._asked += 1
         subject = f"{self._subject}.{self._asked}"
@@ -206,7 +258,7 @@ class Inbox:
             if to != sid:
                 await process(to, subject, reply, data, headers)
             elif (answers := self._asking.get(bytes(subject))) is not None:
-                answers.take(headers_of(headers or b""), data)
+                answers.take(headers_of(headers) if headers else {}, data)
 
         parser.parse = parse_here_first
         client._process_msg = process_here_first

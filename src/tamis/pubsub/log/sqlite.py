@@ -33,6 +33,7 @@ from tamis.pubsub.log.contract import (
     LogFullError,
     LogUnavailableError,
     Record,
+    check_name,
 )
 
 FORMAT = 1
@@ -103,6 +104,7 @@ class SqliteLog:
         self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
     ) -> list[Record]:
         """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
+        check_name(topic, name)
 
         def reading(database: sqlite3.Connection) -> list[Record]:
             where, values = ("topic = ? AND seq > ?", [topic, after]) if topic else ("seq > ?", [after])
