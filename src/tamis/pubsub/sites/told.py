@@ -7,9 +7,12 @@ Nobody can tell whether a neighbour passes on what another site said, or makes i
 - *The site itself has the last word.* A site that finds something about itself in a neighbour's log that it
   has not said, or that is newer than what it says, says so again with a higher number. So a lie lasts as long
   as news take to the site that it is about and back, or until its neighbours can be reached.
+- *Numbers are times.* One that is too far ahead of our own clock is not believed yet. This limit moves: whoever
+  has believed a number believes the next one a moment later, so every lie can be exceeded.
 - *How much.* All that other sites tell has a limit in bytes, and sites have one in number. Interest for which
   there is no room counts as "everything", under an entry that says who has marked it: a site gets more events
-  than it wants, and none less. A site beyond the number is not heard of at all.
+  than it wants, and none less. Sites behind it need the mark, too: they learn of no interest that had no room
+  on the way. Links always have room. A site beyond the number is not heard of at all.
 """
 
 import logging
@@ -33,8 +36,17 @@ TOLD_SITES = 1_000
 TOPICS = (keys.INTEREST, keys.LINKS, keys.ADVERTISED, keys.HEARD, keys.APPLIED)
 OF_TWO_SITES = (keys.HEARD, keys.APPLIED)
 """Records that the second site of their key has written."""
+MICROS = 1_000_000
+AHEAD = 30 * 365 * 86_400 * MICROS
+"""A number that is so far ahead of the log's time is not believed: no clock is wrong by so much."""
+TODAY = 1_767_225_600 * MICROS
+"""The beginning of 2026. A log whose clock shows less has a wrong one."""
 HIGHEST = MOST_NUMBER - (1 << 40)
-"""A higher number is not believed: the site itself must be able to give a higher one. Numbers are times."""
+"""No higher number is ever believed."""
+LOOK_AGAIN = 3_600 * MICROS
+"""Minimum time until all of a neighbour's records are looked at again for those that came too early."""
+LINKS_BYTES = 16_384
+"""Links that take no more than this always have room."""
 MOST_BY_NAME = 100
 _MARK = token("*")
 
@@ -70,6 +82,13 @@ class Told:
         self._admitted: set[str] = set()
         """Sites that are known, as parts of keys."""
         self._room = 0
+        self.own_bytes = 0
+        """What the interest of this site takes: it needs no room among what others tell."""
+        self._above = 0
+        """The highest number of what others believe of interest that this site has never had."""
+        self._early: dict[str, int] = {}
+        """By neighbour: the lowest number that it told too early."""
+        self._looked_again: dict[str, int] = {}
         self.without_room: set[str] = set()
         """Sites some of whose interest had no room since this router began, as parts of keys."""
         self._complained: set[tuple[str, str]] = set()
@@ -77,7 +96,7 @@ class Told:
     def choose(self, neighbour: str, topic: str, records: list[Record]) -> list[Entry]:
         """What is to be written of what a neighbour tells."""
         others, me = self._table.others, token(self._here)
-        self._room = self._trust.most_bytes - sum(map(others.size, TOPICS))
+        self._room = self._trust.most_bytes - sum(map(others.size, TOPICS)) + self.own_bytes
         self._admitted.update(token(site) for site in self._table.sites)
         entries: list[Entry] = []
         for record in records:
@@ -87,18 +106,44 @@ class Told:
             speaker = names[1] if topic in OF_TWO_SITES else names[0]
             known = others.get((topic, record.detail))
             if known is not None and not is_newer(record.body, known.body):
-                continue
-            if speaker == me:
+                if number_of(known.body) <= self.latest:
+                    continue  # else nobody believes what somebody has written here
+            if (number := number_of(record.body)) > self.latest:
+                self._early[neighbour] = min(number, self._early.get(neighbour, number))
+                self._refuse(neighbour, speaker, "its number is no time, or its clock is wrong")
+            elif speaker == me:
                 entries += self._corrected(neighbour, topic, record, known)
             elif self._is_believed(neighbour, topic, record, speaker, names):
                 entries += self._with_room(topic, record, known)
         return entries
 
+    @property
+    def latest(self) -> int:
+        """The highest number that is believed now."""
+        return min(max(self._table.time, TODAY) + AHEAD, HIGHEST)
+
+    def number_after(self, known: Record | None) -> int:
+        """The number of what this site says next under a key.
+
+        What it has said with a number that nobody believes, as by a wrong clock, is said anew.
+        """
+        said = 0 if known is None else number_of(known.body)
+        return max(self._table.time, self._above + 1, said + 1 if said <= self.latest else 1)
+
+    def looks_again(self, neighbour: str) -> bool:
+        """Whether to look at all that a neighbour tells again: what came too early may be believed now."""
+        now = self._table.time
+        if self._early.get(neighbour, HIGHEST + 1) > self.latest:
+            return False
+        if now < self._looked_again.get(neighbour, -LOOK_AGAIN) + LOOK_AGAIN:
+            return False
+        del self._early[neighbour]
+        self._looked_again[neighbour] = now
+        return True
+
     def _is_believed(
         self, neighbour: str, topic: str, record: Record, speaker: str, names: list[str]
     ) -> bool:
-        if number_of(record.body) > HIGHEST:
-            return self._refuse(neighbour, speaker, "its number is no time")
         sites = names if topic in OF_TWO_SITES else names[:1]
         if not all(site == token(self._here) or self._may_tell(neighbour, site) for site in sites):
             return self._refuse(neighbour, speaker, "`relays` does not name it")
@@ -115,7 +160,8 @@ class Told:
 
     def _with_room(self, topic: str, record: Record, known: Record | None) -> list[Entry]:
         more = self._table.others.cost(record) - (0 if known is None else self._table.others.cost(known))
-        if more <= max(0, self._room):
+        is_exempt = topic == keys.LINKS and len(record.body) <= LINKS_BYTES
+        if more <= max(0, self._room) or is_exempt:
             self._room -= more
             return [Entry(topic, record.detail, record.body)]
         site = record.detail.partition(".")[0]
@@ -149,7 +195,7 @@ class Told:
     def _corrected(self, neighbour: str, topic: str, record: Record, known: Record | None) -> list[Entry]:
         """What this site says again, since others believe something else of it."""
         id = record.detail.partition(".")[2]
-        if topic in OF_TWO_SITES or number_of(record.body) >= MOST_NUMBER:
+        if topic in OF_TWO_SITES:
             return []
         if topic == keys.INTEREST and id.startswith(_MARK):
             self._complain(neighbour, id, "a site has no room for all that is wanted here")
@@ -158,6 +204,9 @@ class Told:
         number = number_of(record.body) + 1
         try:
             if topic == keys.INTEREST:
+                if known is None and not self._is_worth_correcting(neighbour, record):
+                    self._above = max(self._above, number)
+                    return []
                 wanted = None if known is None else InterestEntry.read(known.body).expression
                 return [Entry(topic, record.detail, InterestEntry(number, wanted).body())]
             if topic == keys.ADVERTISED:
@@ -167,6 +216,19 @@ class Told:
         except RecordError:
             return []
         return [Entry(topic, record.detail, replace(links, number=number).body())] if known else []
+
+    def _is_worth_correcting(self, neighbour: str, record: Record) -> bool:
+        """Whether to take back an entry that this site has never had.
+
+        If it is wanted here one day, its number is higher. Until then it brings more events at worst.
+        """
+        if InterestEntry.read_or_everything(record.body).expression is None:
+            return False
+        cost = self._table.others.cost(record)
+        if cost > self._room:
+            return self._refuse(neighbour, token(self._here), "there is no room to correct it")
+        self._room -= cost
+        return True
 
     def _refuse(self, neighbour: str, site: str, why: str) -> bool:
         self._counters.disbelieved += 1
