@@ -5,7 +5,8 @@ there, for ever, also after it has stopped; it says that a site wants what it do
 nobody can exceed; it speaks of sites that do not lie behind it; it makes up sites and interest until memory
 is full; what has no room is left out, and the events with it; a mark outlives its reason; a site that exceeds
 a lie is not believed itself from then on, or for other interest either; corrections fill the memory; what is
-made up leaves no room for the links of honest sites.
+made up leaves no room for the links of honest sites; a mark that nobody has made stays for ever; a mark that
+is needed behind a site without room does not get there.
 """
 
 import json
@@ -22,7 +23,7 @@ from tamis.pubsub.records import MOST_NUMBER
 from tamis.pubsub.service.config import ConfigError, config_of
 from tamis.pubsub.sites.advertised import Advertised
 from tamis.pubsub.sites.interest import InterestEntry
-from tamis.pubsub.sites.told import HIGHEST, Trust
+from tamis.pubsub.sites.told import HIGHEST, NOBODY_AFTER, Trust
 from tamis.pubsub.sites.topology import SiteLinks
 
 LINE = [("a", "b"), ("b", "c")]
@@ -323,6 +324,71 @@ def test_links_have_room(tmp_path: Path) -> None:
             await sites.sites["b"].log.append(STATE, [huge])
             await sites.networks["a"].step()
             assert (await known_at(sites, "a", keys.LINKS))["c"]["k"] < LATER
+
+    run(main)
+
+
+@pytest.mark.parametrize("lie", [None, InterestEntry(LATER, None)])
+def test_sites_behind_one_without_room_send_everything(tmp_path: Path, lie: InterestEntry | None) -> None:
+    """The relay cannot tell all that is wanted behind it: its mark must get through, also after a lie."""
+
+    async def main() -> None:
+        edges = [*LINE, ("c", "d")]
+        async with Sites(tmp_path, edges) as sites:
+            await sites.stop("c")
+            sites._network["trust"] = Trust(most_bytes=5_000)
+            await sites.start("c")
+            await sites.settle(4)
+            if lie is not None:
+                await sites.sites["b"].log.append(STATE, [Entry(keys.INTEREST, "d.=2Ac", lie.body())])
+                await sites.settle(4)
+            dora = await sites.sites["d"].subscriber("dora")
+            await dora.subscribe_many({f"s{n}": f"n = {n}" for n in range(20)})
+            await sites.settle()
+            assert live(await known_at(sites, "a"))["d.=2Ac"] == "TRUE"
+            if lie is not None:
+                lies = [Entry(keys.INTEREST, "d.=2Ac", InterestEntry(LATER + 9, None).body())]
+                await sites.sites["b"].log.append(STATE, lies)
+                await sites.settle()
+            await (await sites.sites["a"].publisher("bob")).publish([{"n": n} for n in range(20)])
+            await sites.settle()
+            assert await sites.heard(dora) == [{"n": n} for n in range(20)]
+
+    run(main)
+
+
+def test_marks_that_nobody_has_made_are_taken_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, LINE) as sites:
+            carl = await sites.sites["c"].subscriber("carl")
+            await carl.subscribe("s", "n < 10")
+            await sites.settle(4)
+            for number in (LATER, LATER + 1_000):
+                marks = [
+                    Entry(keys.INTEREST, f"c.=2A{maker}", InterestEntry(number, "TRUE").body())
+                    for maker in ("a", "c", "zzz")
+                ]
+                await sites.sites["b"].log.append(STATE, marks)
+                await sites.settle(4)
+                found = live(await known_at(sites, "a"))
+                assert found == {"c.carl=2Es": "n < 10", "c.=2Azzz": "TRUE"}
+                sites.routers["c"].table.time += NOBODY_AFTER
+                await sites.settle(4)
+                assert live(await known_at(sites, "a")) == {"c.carl=2Es": "n < 10"}
+
+    run(main)
+
+
+def test_a_subscriber_with_a_star_is_no_mark(tmp_path: Path) -> None:
+    async def main() -> None:
+        trust = Trust({"b": ("c",), "a": ("b", "c"), "c": ("a", "b")})
+        async with Sites(tmp_path, LINE, trust=trust) as sites:
+            star = await sites.sites["c"].subscriber("*a")
+            await star.subscribe("s", "n < 10")
+            await sites.settle(4)
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 7})
+            await sites.settle(4)
+            assert await sites.heard(star) == [{"n": 7}]
 
     run(main)
 

@@ -135,6 +135,7 @@ class Network:
         if not self._has_unmarked and all(link.has_told_all for link in self.links.values()):
             await append_each(self._log, STATE, self._told.unmarked())
             self._has_unmarked = True
+        await append_each(self._log, STATE, self._told.taken_back())
         await self._reroute()
         return taken
 
