@@ -1,8 +1,9 @@
 """A client that may write to a stream begins atomic batches and never ends them, until no more are opened.
 
 Faults: nobody can publish several events at once, or subscribe with several expressions; a publisher tries
-again without a pause; what is written one by one comes twice, or in another order. A client that may not
-write the last entry of a batch leaves it open.
+again without a pause; what is written one by one comes twice, or in another order; a client that may not
+write the last entry of a batch leaves it open; a log is not kept small any more, or a neighbour's queue not
+limited, because of one subscriber that cannot be forgotten just now.
 """
 
 import asyncio
@@ -18,8 +19,10 @@ import pytest
 from pubsub.logs import run
 from pubsub.test_site import drain, heard, router_of
 from servers import NatsServer
-from tamis.pubsub import connect
-from tamis.pubsub.log import EVENTS, BusyError, Entry, ForbiddenError, Log, LogFullError, open_log
+from tamis.pubsub import connect, keys
+from tamis.pubsub.log import EVENTS, STATE, BusyError, Entry, ForbiddenError, Log, LogFullError, open_log
+from tamis.pubsub.records import QueueLimits, read_drops
+from tamis.pubsub.router.retention import Retention
 
 MOST = 3
 """Opening one costs a server milliseconds, so this one opens few; by default it is 50 for each stream."""
@@ -141,3 +144,33 @@ def test_a_batch_whose_last_entry_is_forbidden_is_ended(
 
     with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
         run(lambda: main(server.url.removeprefix("nats://")))
+
+
+def test_a_log_is_kept_small(nats_program: str, tmp_path: Path) -> None:
+    config = tmp_path / "nats.conf"
+    config.write_text(f"jetstream {{ limits {{ batch {{ max_inflight_per_stream: {MOST} }} }} }}")
+
+    async def main(url: str) -> None:
+        async with connect(f"{url}/site", partitions=1) as site:
+            old = await site.subscriber("old", QueueLimits(idle_seconds=1_000))
+            await old.subscribe_many({"s1": "n = 1", "s2": "n = 2"})
+            rome = await site.subscriber("@rome", QueueLimits(most_bytes=10, replay_seconds=0))
+            await rome.subscribe("all", "TRUE")
+            await (await site.publisher("bob")).publish([{"n": n} for n in range(10, 20)])
+            router = router_of(site)
+            await drain(router)
+            keeping = Retention(site.log, site.settings, router.table, router.counters, least_event_seconds=0)
+            await router.table.catch_up()
+            router.table.time += 2_000 * 1_000_000
+            async with used_up(url, "tamis.site.state.sub.eve.s1"):
+                for _ in range(2):
+                    await keeping.tidy()
+                    router.table.time += 1_000_000
+                assert len(await site.log.read(EVENTS, topic="p0")) <= 1
+                assert router.counters.dropped == 10
+                drop, behind = (keys.DROP, "=40rome"), (keys.BEHIND, "=40rome")
+                found = await site.log.last(STATE, [drop, behind])
+                assert read_drops(found[drop], found[behind]).totals == {"bytes": 10}
+
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        run(lambda: main(server.url))

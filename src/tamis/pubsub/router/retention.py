@@ -18,7 +18,19 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import EVENTS, QUEUES, STATE, Entry, FencedError, Log, LogFullError, Record
+from tamis.pubsub.log.contract import (
+    EVENTS,
+    QUEUES,
+    STATE,
+    BusyError,
+    Entry,
+    FencedError,
+    Key,
+    Log,
+    LogFullError,
+    Record,
+    append_each,
+)
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import (
     LINK,
@@ -210,7 +222,8 @@ class Retention:
         if limits is None and name.startswith(SITE):
             limits = QueueLimits(LINK_BYTES, LINK_KEEP_SECONDS)  # a neighbour that has never been here
         if limits is None:
-            await self._finish_removal(name)
+            if not await self._finish_removal(name):
+                return
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]
             return
@@ -246,12 +259,16 @@ class Retention:
         if trimmed:
             await self._write_down(name, queue, dropped, trimmed)
 
-    async def _finish_removal(self, name: str) -> None:
-        """What is delivered to nobody may come from a removal that was cut off."""
+    async def _finish_removal(self, name: str) -> bool:
+        """What is delivered to nobody may come from a removal that was cut off; False: try again later."""
         key = (keys.QUEUE, name)
         record = (await self._log.last(STATE, [key])).get(key)
-        if record is not None and not record.body:
-            await remove_subscriptions(self._log, name, record.seq)
+        try:
+            if record is not None and not record.body:
+                await remove_subscriptions(self._log, name, record.seq)
+        except BusyError:
+            return False
+        return True
 
     async def _write_down(
         self, name: str, queue: Queue, dropped: list[tuple[str, str, Item]], trimmed: dict[str, int]
@@ -282,7 +299,7 @@ class Retention:
                 entries.append(Entry(*told, drops.behind_body()))
             fences = {entry.key: found[entry.key].seq if entry.key in found else 0 for entry in entries}
             try:
-                await self._log.append(STATE, entries, fences)
+                await self._append_drops(entries, fences)
                 break
             except FencedError:
                 continue  # another router keeps house, too: add to what it has written
@@ -294,6 +311,18 @@ class Retention:
             await self._tell_sites_behind(name)
         if dropped:
             logger.warning("dropped", extra={"subscriber": name, "events": sum(i.count for *_, i in dropped)})
+
+    async def _append_drops(self, entries: list[Entry], fences: dict[Key, int]) -> None:
+        """Write down drops, and what sites behind miss by them.
+
+        Others may use up what a log can do at once. Then the last goes first: should this router die in
+        between, sites behind are told of more than they miss, and not of less.
+        """
+        try:
+            await self._log.append(STATE, entries, fences)
+        except BusyError:
+            for entry in reversed(entries):
+                await self._log.append(STATE, [entry], {entry.key: fences[entry.key]})
 
     async def _tell_sites_behind(self, name: str) -> None:
         """Send a gap to the sites that events were on their way to which were dropped of a neighbour's queue.
@@ -316,7 +345,7 @@ class Retention:
             if not gaps:
                 return
             try:
-                await self._log.append(EVENTS, gaps)
+                await append_each(self._log, EVENTS, gaps)
             except LogFullError:
                 return  # what was dropped makes room: they are told in a later round
             sites = sorted({*begun.behind.telling, *begun.rollbacks.telling})
@@ -370,6 +399,8 @@ class Retention:
             await remove_subscriber(self._log, name_of(name), entries, record.seq)
         except FencedError:
             return  # it has just come back
+        except BusyError:
+            return  # others use up what the log can do at once: it is forgotten in a later round
         self._forgotten[name] = now  # now that it is done: what failed is tried again
         self.queues.pop(name, None)
         self._counters.forgotten += 1

@@ -283,6 +283,8 @@ class Link:
         A record comes before those that vouch for it. So these are read first, some at a time, and written
         when all that was there by then is copied.
         """
+        if self._news.looks_again(self.neighbour):
+            self._told.clear()
         vouching = {topic: await self._new_of(there, topic) for topic in (keys.LINKS, keys.HEARD)}
         for topic in (keys.INTEREST, keys.ADVERTISED):
             while records := await self._new_of(there, topic):

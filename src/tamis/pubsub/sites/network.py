@@ -135,6 +135,7 @@ class Network:
         if not self._has_unmarked and all(link.has_told_all for link in self.links.values()):
             await append_each(self._log, STATE, self._told.unmarked())
             self._has_unmarked = True
+        await append_each(self._log, STATE, self._told.taken_back())
         await self._reroute()
         return taken
 
@@ -244,9 +245,8 @@ class Network:
         now = (self.working(), tuple(sorted(self.links)), self._read)
         if self._links is None or now != (self._links.working, self._links.configured, self._links.position):
             known = self._table.others.get((keys.LINKS, token(self._here)))
-            said = [self._links.number] if self._links else []
-            said += [number_of(known.body)] if known else []
-            number = max(self._table.time, *(each + 1 for each in said), 1)
+            said = self._links.number if self._links else 0
+            number = max(self._told.number_after(known), said + 1 if said <= self._told.latest else 1)
             self._links = SiteLinks(number, *now)
             await self._log.append(STATE, [Entry(keys.LINKS, token(self._here), self._links.body())])
             self._rerouted.clear()
@@ -278,8 +278,7 @@ class Network:
                 return
         except RecordError:
             logger.warning("unreadable advertisements are told again")
-        number = max(self._table.time, 0 if known is None else number_of(known.body) + 1, 1)
-        told = Advertised(number, texts)
+        told = Advertised(self._told.number_after(known), texts)
         await self._log.append(STATE, [Entry(keys.ADVERTISED, token(self._here), told.body())])
         await self._table.catch_up()
 
@@ -301,26 +300,34 @@ class Network:
     async def _tell_interest(self, interest: Interest) -> None:
         mine = f"{token(self._here)}."
         advertised = others_advertise(self._table, self._here)
-        known: dict[str, InterestEntry] = {}
-        for detail, record in self._table.others.of(keys.INTEREST).items():
-            if detail.startswith(mine):
-                known[detail] = InterestEntry.read_or_everything(record.body)
+        records = self._table.others.of(keys.INTEREST)
+        known = {
+            detail: InterestEntry.read_or_everything(record.body).expression
+            for detail, record in records.items()
+            if detail.startswith(mine)
+        }
         wanted = {f"{mine}{token(id)}": text for id, text in interest.wanted(advertised).items()}
-        number = max(self._table.time, *(entry.number + 1 for entry in known.values()), 1)
+        # Each has a number of its own: whatever others make up of one says nothing of the rest.
         shown = [
-            Entry(keys.INTEREST, key, InterestEntry(number, text).body())
+            self._interest_entry(key, text)
             for key, text in wanted.items()
-            if key not in known or known[key].expression != text
+            if known.get(key) != text or number_of(records[key].body) > self._told.latest
         ]
         gone = [
-            Entry(keys.INTEREST, key, InterestEntry(number, None).body())
-            for key, entry in known.items()
-            if key not in wanted and entry.expression is not None
+            self._interest_entry(key, None)
+            for key, text in known.items()
+            if key not in wanted and text is not None
         ]
         changes = shown + gone
         await append_each(self._log, STATE, changes)
         if changes:
             await self._table.catch_up()
+        records = self._table.others.of(keys.INTEREST)
+        self._told.own_bytes = sum(self._table.others.cost(records[key]) for key in wanted if key in records)
+
+    def _interest_entry(self, key: str, text: str | None) -> Entry:
+        number = self._told.number_after(self._table.others.get((keys.INTEREST, key)))
+        return Entry(keys.INTEREST, key, InterestEntry(number, text).body())
 
     # --- rerouting ---------------------------------------------------------------------------------
 
