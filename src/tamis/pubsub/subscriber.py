@@ -175,7 +175,6 @@ class Subscriber:
             raise ArgumentError(f"a priority is a whole number from 0 to 9, not {priority!r}")
         if isinstance(expires, datetime):
             expires = round(expires.timestamp() * 1_000_000)
-        await self._look_for_queue()
         grant = await self._grant()
         entries = []
         for id, given in expressions.items():
@@ -217,8 +216,12 @@ class Subscriber:
         return await append_each(self._log, STATE, entries)
 
     async def _grant(self) -> Grant | None:
-        key = (keys.GRANT, token(self.name))
-        record = (await self._log.last(STATE, [key])).get(key)
+        """What this client may do; asks in the same round trip whether its queue is still there."""
+        grant, queue = ((topic, token(self.name)) for topic in (keys.GRANT, keys.QUEUE))
+        found = await self._log.last(STATE, [grant, queue])
+        if queue not in found or not found[queue].body:
+            await self._look_for_queue()
+        record = found.get(grant)
         return Grant.read(record.body) if record is not None and record.body else None
 
     async def _check_count(self, most: int, more: set[str]) -> None:

@@ -363,7 +363,7 @@ pub trait LoadedPlan: Send + Sync {
     ) -> DeviceResult<ListedRows>;
 
     /// The best rows by relevance, for events without weights; `kept` of them, if not all are. `None` if this processor should answer:
-    /// too many rows have to be scored by their records, or memory is short.
+    /// too many rows have to be scored by their records, scores rise where bounds fall, or memory is short.
     fn best_by_relevance(
         &self,
         tokens: &Tokens,
