@@ -65,6 +65,8 @@ export PYTHONDONTWRITEBYTECODE :=
 # for the tests as for the kernel of profile `tests`, and compiles what they share once.
 TESTED := -p tamis-xpath -p tamis-core -p tamis-algorithms -p tamis-flow -p tamis-gpu -p tamis-py
 tests_FEATURES := --features tamis-core/testing
+# Both also go through the same wrapper, which is part of what cargo compares.
+tests_WRAPPER := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tools/rustc_for_tests
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
@@ -87,7 +89,7 @@ test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
 	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
-	@shown=$$(MAKEFLAGS= $(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
+	@shown=$$(MAKEFLAGS= $(tests_WRAPPER) $(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
 		printf '\n\033[1m== Rust tests\033[0m\n%s\n' "$$shown"; exit $$status
 
 # The oldest release of Spark next to the one in .venv: a download of 300 MB the first time. Without a network, only the
@@ -196,7 +198,7 @@ clean: ## Remove everything that the other targets made
 .venv/.built-%: .venv/.synced $(RUST_SOURCES)
 	$(call say,Compiling the kernel with profile $* (minutes the first time))
 	@rm -f .venv/.built-* # one kernel is installed at a time
-	@MAKEFLAGS= VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
+	@MAKEFLAGS= $($*_WRAPPER) VIRTUAL_ENV=$(CURDIR)/.venv PATH="$(CURDIR)/.tools/bin:$$PATH" \
 		$(WITH_RUST) $(BIN)/maturin develop --profile $* $($*_FEATURES) --uv --locked
 	@touch $@
 

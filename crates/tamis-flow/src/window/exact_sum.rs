@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(sum(&[1e100, 1.0, -1e100]), 1.0);
         assert_eq!(sum(&[f64::MAX, f64::MAX, -f64::MAX]), f64::MAX);
         assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
-        assert_eq!(sum(&[1.0, 2f64.powi(-53), 2f64.powi(-1074)]), 1.0 + f64::EPSILON);
+        assert_eq!(sum(&[1.0, power_of_two(-53), f64::from_bits(1)]), 1.0 + f64::EPSILON);
         assert_eq!(sum(&[]), 0.0);
     }
 

@@ -581,7 +581,7 @@ mod tests {
     #[test]
     fn columns_of_every_kind_match_as_events_do() {
         // In one segment, in several, and in the buffer; few subscriptions, and so many that blocks pay.
-        for (copies, sealed) in [(1, false), (1, true), (200, true)] {
+        for (copies, sealed) in [(1, false), (1, true), (40, true)] {
             let index = Index::default();
             for copy in 0..copies {
                 for (at, rule) in RULES.iter().enumerate() {
@@ -622,37 +622,42 @@ mod tests {
                 let found = match_events(&index, &*reader, &events, &filter, threads, most, output);
                 assert_eq!(lists_of(&found.expect("it fits")), alone);
             }
+            // With many subscriptions, a limit lets through an event or two at a time: some events are enough.
+            let some_events = if copies == 1 { events.len() } else { 100 };
             for (most, threads) in [(0, 1), (1, 3), (50, 1), (50, 3), (3_000, 1), (3_000, 3)] {
                 let mut found = vec![];
                 let mut done = 0;
-                while done < events.len() {
-                    let rest = batch.slice(done, events.len() - done);
+                while done < some_events {
+                    let rest = batch.slice(done, some_events - done);
                     let rest = ArrowEvents::new(&rest, reader.terms(), None).expect("as before");
                     let output = Output { first: done, ..Output::default() };
                     let some = match_events(&index, &*reader, &rest, &filter, threads, most, output);
                     let some = some.expect("it fits");
                     assert!((1..=rest.len()).contains(&some.answered));
                     assert!(some.matches <= most || some.answered == 1);
-                    found.extend(pairs_of(&some));
                     done += some.answered;
-                    assert!(found.iter().all(|(event, _)| (*event as usize) < done));
+                    let pairs = pairs_of(&some);
+                    assert!(pairs.iter().all(|(event, _)| (*event as usize) < done));
+                    found.extend(pairs);
                 }
-                assert_eq!(found, pairs(&alone).collect::<Vec<_>>());
+                assert_eq!(found, pairs(&alone[..some_events]).collect::<Vec<_>>());
             }
             for score in ["priority", "relevance", "relaxed", "max(int, 2 * float) + small"] {
                 let ranking = Ranking::new(3, Score::named(score).expect(score));
                 let one =
                     |row| reader.top_k(&events.event(row), &ranking, &filter, &mut Workspace::default());
-                let alone: Vec<_> = (0..events.len()).map(|row| one(row).expect(score).0).collect();
                 let most = usize::MAX;
                 let together =
                     top_k_events(&index, &*reader, &events, &ranking, &filter, 2, most, 7).expect(score);
+                assert_eq!(together.answered, events.len());
                 let mut expected = FoundBest::default();
-                alone.iter().enumerate().for_each(|(event, best)| expected.add(7 + event, best));
+                let judged = (0..events.len()).step_by(events.len() / some_events);
+                judged.clone().for_each(|row| expected.add(7 + row, &one(row).expect(score).0));
                 let mut rows = vec![];
                 expected.write(&*reader, &mut rows).expect("it fits");
-                assert_eq!(columns_of(&together.rows), columns_of(&rows), "{score}");
-                assert_eq!(together.answered, events.len());
+                let mut found = columns_of(&together.rows);
+                found.retain(|(event, ..)| judged.clone().any(|row| *event == 7 + row as i64));
+                assert_eq!(found, columns_of(&rows), "{score}");
             }
             let counting = Query { ask: Ask::Count, ..Query::default() };
             let noted = || index.statistics()["observed"]["type_mismatches"].as_u64();
