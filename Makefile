@@ -155,7 +155,7 @@ docs: .venv/.synced ## Build the documentation site into site/
 
 wheel: .venv/.synced ## Build a wheel for Python 3.11 and later, and a source distribution, into dist/
 	@rm -f $(DIST)/tamis-*
-	@$(WITH_RUST) $(BIN)/maturin build --profile $(PROFILE) $($(PROFILE)_FEATURES) --locked --out $(DIST)
+	@$($(PROFILE)_WRAPPER) $(WITH_RUST) $(BIN)/maturin build --profile $(PROFILE) $($(PROFILE)_FEATURES) --locked --out $(DIST)
 	@$(WITH_RUST) $(BIN)/maturin sdist --out $(DIST)
 
 check: lint types ## Everything that needs no test run

@@ -1,7 +1,7 @@
 """The Makefile with commands that only write down how they were called: what it runs, in which order.
 
 Faults: two kernels are installed at once, or one that is not the profile of its stamp; a Rust test fails and
-nobody notices; a machine without a network tests nothing.
+nobody notices; a machine without a network tests nothing; the tests compile the kernel more than once.
 """
 
 import os
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMMAND = """#!/usr/bin/env bash
-echo "begin $*" >> "$CALLS"
+echo "begin $* wrapper ${RUSTC_WORKSPACE_WRAPPER:-none}" >> "$CALLS"
 sleep 0.2
 echo "end $*" >> "$CALLS"
 [[ -z "${FAILING:-}" || "$*" != *"$FAILING"* ]]
@@ -68,6 +68,15 @@ def test_one_kernel_is_compiled_at_a_time_and_again_for_another_use(clone: Path)
     assert kernels(make(clone, "test")[1]) == ["tests"]
     assert kernels(make(clone, "test")[1]) == []
     assert kernels(make(clone, "demo")[1]) == ["release"]
+
+
+def test_the_wheel_and_the_rust_tests_share_what_was_compiled_for_the_kernel(clone: Path) -> None:
+    called = [line for line in make(clone, "test")[1] if "begin" in line]
+    called += [line for line in make(clone, "wheel", "PROFILE=tests")[1] if "begin" in line]
+    compilers = ("cargo test", "maturin develop", "maturin build")
+    compiling = [line for line in called if any(name in line for name in compilers)]
+    assert len(compiling) == 3
+    assert {line.rpartition(" wrapper ")[2] for line in compiling} == {f"{clone}/tools/rustc_for_tests"}
 
 
 @pytest.mark.parametrize("failing", ["cargo test", "-m pytest", "maturin"])
