@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from local_frames import created_from_arrow
 from servers import bucket, nats, nats_program, object_store  # noqa: F401 - fixtures
 
 # Unless the Makefile has said otherwise: the Java that it found or installed.
@@ -89,6 +90,8 @@ def spark() -> Iterator[Any]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    if int(session.version.split(".")[0]) >= 4:  # earlier releases take no Arrow tables
+        session.createDataFrame = created_from_arrow(session.createDataFrame)
     yield session
     session.stop()
 

@@ -1,6 +1,6 @@
 """Which tests share a process, where several run them: those of one file, so that fixtures are made once.
 
-All files that use Spark share two processes: a session takes seconds and half a gigabyte.
+All files that use Spark share three processes: a session takes seconds and half a gigabyte.
 """
 
 import re
@@ -11,12 +11,12 @@ from pathlib import Path
 from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
-SPARK_SESSIONS = 2
+SPARK_SESSIONS = 3
 USES_SPARK = re.compile(r"mark\.spark\b|\bspark: [A-Z]|getfixturevalue\(.spark")
 
 
 class SparkFilesTogether(LoadFileScheduling):
-    """Distributes whole files, and the files that use Spark as two groups of files."""
+    """Distributes whole files, and the files that use Spark as three groups of files."""
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*arguments)
