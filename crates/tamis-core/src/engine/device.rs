@@ -1,8 +1,9 @@
-//! What a device that evaluates whole blocks of events is given, and what it gives back.
+//! The interface to a device that evaluates whole blocks of events.
 //!
-//! A device holds a [`Plan`] for each segment: masks, one bit per event of a block, and code that computes the masks
-//! of units from those of predicates. The host gathers values, and looks up those that a device cannot ([`Tokens`]); the device
-//! turns that into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
+//! A device holds a [`Plan`] for each segment: masks, one bit per event of a block, and code that computes
+//! the masks of units from those of predicates. The host collects values and looks up those that a device
+//! cannot ([`Tokens`]). The device turns these tokens into masks, evaluates all units, and counts or lists
+//! rows. Nothing here depends on the kind of device.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! Unexpected values in events, each reported once: values of a kind that no predicate on their attribute expects, and
 //! unreadable values.
 //!
-//! Matching counts such values anyway, and says in a word of bits which attributes have them. Only while a bit is new is
-//! the event inspected again, so an index that has reported everything pays one comparison.
+//! Matching counts such values anyway, and reports in a word of bits which attributes have them. The event is
+//! inspected again only if a bit is new, so an index that has reported everything pays one comparison.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,8 @@
-//! Values that are looked up elsewhere, by a device: which they are, as numbers, and the tables in which to look for them.
+//! Values that a device looks up: their encoding as numbers, and the tables for the lookup.
 //!
-//! A scalar that has a key (see [`keys`](super::keys)) is sent as the 64 leading bits of it. The rest is the same for nearly all
-//! values of a kind: booleans, timestamps, floats, and integers of up to 2^53 in magnitude. The others are looked up here.
+//! A scalar that has a key (see [`keys`](super::keys)) is sent as the 64 leading bits of it. The remaining
+//! bits are the same for nearly all values of a kind: booleans, timestamps, floats, and integers of up to
+//! 2^53 in magnitude. The others are looked up on the processor.
 
 use std::ops::Range;
 

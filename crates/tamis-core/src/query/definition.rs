@@ -1,5 +1,5 @@
-//! A query: what is asked about an event. The library, the tasks of a cluster and the command line all build this
-//! value, and engines answer it.
+//! A query about an event. The library, the tasks of a cluster and the command line all build this value, and
+//! engines answer it.
 //!
 //! As JSON it has only the fields that differ from the plain query for all matches:
 //!

@@ -1,9 +1,10 @@
-//! Boolean terms of which many are found together: quantifiers over one array, circles around one pair of coordinates.
+//! Boolean terms that are found together: quantifiers over one array, circles around one pair of coordinates.
 //!
-//! Each such term belongs to a *family*, all of whose members look at the same thing. An index does not compute the
-//! members one by one. It makes one structure for the family, which an event is shown once and which names the members
-//! that are true, so that an event costs what is true and not what there is. That a member is false is said only
-//! where somebody asks for it: NOT, XOR and tests of truth do, AND and OR do not.
+//! Each such term belongs to a *family*, all of whose members look at the same thing. An index does not
+//! compute the members one by one. It builds one structure for the family, which takes an event once and
+//! returns the members that are true. So the cost of an event depends on the true members, not on all of
+//! them. False members are reported only where an expression needs that: under NOT, XOR and truth tests, but
+//! not under AND and OR.
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Lengths of time: `INTERVAL 3 DAYS`, and the difference of two timestamps.
+//! Durations: `INTERVAL 3 DAYS`, and the difference of two timestamps.
 //!
 //! As in Spark, an interval counts months, or a fixed length of microseconds, never both: a month has no fixed length.
 

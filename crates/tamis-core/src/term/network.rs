@@ -1,4 +1,4 @@
-//! Addresses of the internet as text whose order is theirs, so that a network is a range.
+//! Internet addresses as text that sorts like the addresses, so that a network is a range.
 //!
 //! `ip(address)` is `4:` or `6:` and the address in hexadecimal digits. `ip_in(address, '10.0.0.0/8')` is the range of that
 //! term between the first address of the network and its last, which an index finds like any other range.

@@ -1,8 +1,9 @@
-//! Makes segments of the insert buffer on a thread of its own while no events come.
+//! Turns the insert buffer into segments on a separate thread while no events come.
 //!
-//! Insertions alone make the buffer grow to several blocks, of which one larger segment is made: that takes less time
-//! than a small segment of every block and a merge of those, and whoever inserts does not wait for it. Once an event has come, a
-//! full block becomes a segment at once, as subscriptions in the buffer are tried one by one.
+//! Without events, the buffer grows to several blocks, which then become one larger segment. That takes less
+//! time than building a small segment per block and merging them, and the writer does not wait. Once an event
+//! has come, a full block becomes a segment at once, because subscriptions in the buffer are tried one by
+//! one.
 //!
 //! ```text
 //! events come      | block → segment | block → segment |          by the writer

@@ -1,4 +1,4 @@
-//! Lengths of time: `INTERVAL 3 DAYS`, `INTERVAL '3' DAY`, `INTERVAL '1 day 2 hours'`.
+//! Durations: `INTERVAL 3 DAYS`, `INTERVAL '3' DAY`, `INTERVAL '1 day 2 hours'`.
 
 use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};

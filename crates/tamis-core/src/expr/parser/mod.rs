@@ -8,8 +8,8 @@
 //!            | term | TRUE | FALSE | NULL, each with an optional ^weight
 //! ```
 //!
-//! OR binds least, then XOR and XNOR, then AND, then NOT. A chain of one connective is one node. What waits
-//! for its right side lies on an explicit stack, so no text, however nested, can exhaust the thread's own.
+//! OR binds least, then XOR and XNOR, then AND, then NOT. A chain of one connective is one node. Operators
+//! that wait for their right side are on an explicit stack, so no nesting can exhaust the thread's stack.
 
 mod advice;
 mod cursor;

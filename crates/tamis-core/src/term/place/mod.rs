@@ -1,6 +1,6 @@
 //! Places: `within_distance(lat, lon, 52.52, 13.40, 1500)` and `within_polygon(lat, lon, 'POLYGON((…))')`.
 //!
-//! All shapes around one pair of coordinates are a family, found by one tree of their boxes.
+//! All shapes on one pair of coordinates are a family, found with one tree of their bounding boxes.
 
 mod boxes;
 mod wkt;

@@ -1,7 +1,7 @@
 //! Polygons in the text form of the Open Geospatial Consortium: `POLYGON((x y, x y, …), (hole))`, `MULTIPOLYGON(…)`.
 //!
-//! x is a longitude and y a latitude, in degrees. Edges are straight lines of longitude and latitude. What lies on an edge
-//! is inside.
+//! x is a longitude and y a latitude, in degrees. Edges are straight lines in longitude and latitude. A point
+//! on an edge is inside.
 
 use super::Point;
 use super::boxes::LonLatBox;
