@@ -1,4 +1,4 @@
-//! A stream: what it is called, how late its events may be, and how far it has come.
+//! A stream: its name, its allowed lateness, and its progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

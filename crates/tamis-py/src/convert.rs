@@ -1,4 +1,4 @@
-//! Python values as kernel values: what a literal in the builder and a field of a dict may be.
+//! Converts Python values (literals of the builder, fields of a dict) to kernel values.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;

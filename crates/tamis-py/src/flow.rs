@@ -1,4 +1,4 @@
-//! Continuous queries as a Python object. What users hold is `tamis.Flow`, a documented class around this one.
+//! Continuous queries as a Python object. The public class is `tamis.Flow`, which wraps this one.
 
 use std::path::PathBuf;
 use std::sync::Arc;

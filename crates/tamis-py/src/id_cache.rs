@@ -1,9 +1,9 @@
 //! Python objects of ids that were returned before.
 //!
-//! Making a string costs several times what another reference to it costs, and popular subscriptions match again and
-//! again. The cache has one place per row, up to a bound, and rows share places from there on: a row that finds
-//! another one in its place replaces it. It is emptied when rows get other ids, which is when segments are added or
-//! merged; subscriptions that are still in the buffer are not cached.
+//! Making a string costs several times what another reference to it costs, and popular subscriptions match
+//! again and again. The cache has one slot per row, up to a bound; beyond it, rows share slots, and a row
+//! replaces another one in its slot. It is cleared when rows get other ids, that is, when segments are added
+//! or merged. Subscriptions that are still in the buffer are not cached.
 
 use std::any::Any;
 use std::sync::Weak;

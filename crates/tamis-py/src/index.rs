@@ -1,4 +1,4 @@
-//! The index as a Python object. What users hold is `tamis.Index`, a documented class around this one.
+//! The index as a Python object. The public class is `tamis.Index`, which wraps this one.
 
 use std::path::PathBuf;
 

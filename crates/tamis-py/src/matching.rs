@@ -1,8 +1,8 @@
 //! From a Python event to an answer.
 //!
-//! A dict is read under the interpreter lock, straight into what the index needs of it: attributes that no
-//! subscription uses are not looked at. JSON is read without the lock. Then the lock is released, unless the
-//! index is so small that releasing costs more than matching.
+//! A dict is read under the interpreter lock, directly into the attributes that the index needs; all others
+//! are skipped. JSON is read without the lock. Then the lock is released, unless the index is so small that
+//! releasing costs more than matching.
 
 use std::borrow::Cow;
 use std::cell::Cell;

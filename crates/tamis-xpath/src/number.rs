@@ -1,4 +1,4 @@
-//! Numbers as XPath reads them, computed digit by digit as libxml2 does, so that both round alike.
+//! Numbers as XPath reads them, computed digit by digit as libxml2 does, so that both round in the same way.
 
 /// Digits after the point that count, beyond leading zeros.
 const MOST_FRACTION_DIGITS: usize = 20;

@@ -7,7 +7,7 @@
 //! - *altogether*: the greatest total weight of a single conjunction below. It is one number, so c-nodes and
 //!   buckets have it too. For events without weights it is the score of the heaviest conjunction itself.
 //!
-//! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays one.
+//! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays valid.
 
 use super::held::Conjunction;
 use tamis_core::event::{Event, TermId};

@@ -1,4 +1,5 @@
-//! Scored interval indexes (Machanavajjhala et al. 2008): which of many intervals hold a value, the best first?
+//! Scored interval indexes (Machanavajjhala et al. 2008): which of many intervals contain a value, the best
+//! first.
 //!
 //! Every structure answers with an iterator in the order of scores (`getnext()` in the paper): a caller that wants
 //! k takes k, and several attributes can be read side by side.

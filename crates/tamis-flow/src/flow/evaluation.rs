@@ -1,4 +1,5 @@
-//! Events come in, wait for the clock, and are evaluated in the order of (time, arrival).
+//! Takes in events, holds them until the clock reaches them, and evaluates them in the order of (time,
+//! arrival).
 
 use std::cmp::Reverse;
 use std::sync::Arc;

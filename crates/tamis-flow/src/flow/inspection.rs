@@ -1,4 +1,4 @@
-//! Looking inside: what a query looks at, the shared plan, and how much of everything there is.
+//! Inspection of a flow: the state of a query, the shared plan, and statistics.
 
 use std::collections::BTreeMap;
 

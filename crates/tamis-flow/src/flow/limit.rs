@@ -1,4 +1,4 @@
-//! How many bytes of state a flow may have, and what happens beyond.
+//! The limit on the bytes of state of a flow, and what happens when it is exceeded.
 
 use std::cmp::Reverse;
 

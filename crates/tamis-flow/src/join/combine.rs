@@ -1,4 +1,5 @@
-//! One join of windows: which rows of the others fit a row, and in which order the windows are looked at.
+//! One join of windows: finds the rows of the other windows that fit a row, and the order in which to search
+//! the windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What a query joins, written so that queries that join the same thing are written alike: sources are called `s0`, `s1`
-//! and so on, whatever their aliases.
+//! The definition of a join, in a form that is equal for queries that join the same windows: sources are
+//! called `s0`, `s1` and so on, whatever their aliases.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

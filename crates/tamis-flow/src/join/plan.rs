@@ -1,4 +1,5 @@
-//! All joins of a flow: windows shared by joins, joins shared by queries, and the order in which a join looks at windows.
+//! All joins of a flow: windows shared by joins, joins shared by queries, and the order in which a join
+//! searches windows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

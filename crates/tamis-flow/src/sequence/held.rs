@@ -1,4 +1,5 @@
-//! What sequences hold: the partial matches of each tree and key, when somebody has to look at them, and their bytes.
+//! The state of sequences: the partial matches of each tree and key, when to visit them next, and their
+//! bytes.
 
 use super::machine::{IN_PLACE, Machine};
 use super::plan::{SequencePlan, TreeId};

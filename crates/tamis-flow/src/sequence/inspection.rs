@@ -1,4 +1,4 @@
-//! Looking inside sequences: what is held for each, the steps they share, and the partial matches at a key.
+//! Inspection of sequences: the state of each, the steps they share, and the partial matches at a key.
 
 use std::collections::BTreeMap;
 

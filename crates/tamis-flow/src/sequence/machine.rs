@@ -1,12 +1,12 @@
 //! The partial matches at one key of all sequences of a tree.
 //!
-//! They are a list in the order of preference: earlier starts first and, of one start, the preferred choices first. Each
-//! row lets every partial match branch in the order that `docs/flows.md` fixes: take the row for the step it is in, take
-//! it for the next step (of each sequence that goes on differently), skip it. A match that is complete waits in its place
-//! until nothing is left above it that may become a match of its sequence. What is below it and starts no later than it
-//! ends can never be told, whatever happens above: a match from above ends later still, and excludes it too. Where
-//! sequences share a partial match, it stays for those that may still tell it; `passed` says for which starts a
-//! sequence has told already.
+//! They are a list in the order of preference: earlier starts first and, among equal starts, the preferred
+//! choices first. Each row lets every partial match branch in the order that `docs/flows.md` defines: take
+//! the row for the current step, take it for the next step (of each sequence that continues differently),
+//! skip it. A complete match waits in its place until nothing above it can become a match of its sequence. A
+//! partial match below it that starts no later than it ends can never be reported: a match from above ends
+//! later still, and excludes it too. If sequences share a partial match, it stays for those that may still
+//! report it; `passed` records for which starts a sequence has already reported.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

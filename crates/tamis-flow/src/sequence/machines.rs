@@ -1,4 +1,4 @@
-//! The partial matches of each tree and key. A key is looked for once for all trees with the same BY.
+//! The partial matches of each tree and key. A key is looked up once for all trees with the same BY.
 //!
 //! ```text
 //! keys       (BY, key) → number of the key → its trees (`begun`), each with the number of what is held

@@ -1,5 +1,5 @@
-//! The sequences of one stream. An event reaches the trees of those whose steps it satisfies, by the selections that are
-//! true for it, and those that must see every row of a key where they have begun.
+//! The sequences of one stream. An event reaches the trees whose steps it satisfies, through the selections
+//! that are true for it, and the trees that must see every row of a key at which they have begun.
 
 use std::sync::Arc;
 

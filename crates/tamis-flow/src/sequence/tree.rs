@@ -1,4 +1,4 @@
-//! Sequences that begin alike, as a tree of steps: what they have in common is one path, and its partial matches are kept
+//! Sequences that begin alike, as a tree of steps: common steps are one path, whose partial matches are kept
 //! once.
 //!
 //! ```text
@@ -7,9 +7,10 @@
 //!                  └─ (b: locked)                      sequence 3
 //! ```
 //!
-//! Sequences of one tree have the same BY, WITHIN and strictness. An inner node also has what must be absent before the next
-//! step, because that decides how long its partial matches can go on. The last step of a sequence is a node of its own: there a
-//! sequence tells what it found, and leaves out what its earlier matches exclude.
+//! Sequences of one tree have the same BY, WITHIN and strictness. An inner node also has the conditions that
+//! must not occur before the next step, because they decide how long its partial matches can continue. The
+//! last step of a sequence is a separate node: there a sequence reports its matches, except those that its
+//! earlier matches exclude.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

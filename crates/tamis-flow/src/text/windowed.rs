@@ -1,8 +1,8 @@
 //! Windowed terms: `count(*) FILTER (WHERE NOT ok) OVER (PARTITION BY user RANGE INTERVAL 10 MINUTES)`, or short,
 //! `count(* WHERE NOT ok BY user LAST 10m)`.
 //!
-//! They are found in the text of an expression and replaced by names of the same width, so that the kernel reads the
-//! rest and the places in its errors stay true.
+//! They are found in the text of an expression and replaced by names of the same width, so that the kernel
+//! parses the rest and the positions in its errors stay correct.
 
 use tamis_core::ExpressionError;
 use tamis_core::expr::{self, Expr};

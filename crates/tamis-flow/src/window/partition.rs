@@ -1,4 +1,4 @@
-//! The keys of one PARTITION BY, what each of them holds, and when a key without events goes away.
+//! The keys of one PARTITION BY, their state, and when a key without events is removed.
 
 use std::collections::VecDeque;
 
