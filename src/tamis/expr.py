@@ -1,7 +1,7 @@
 """Expressions written in Python: `col("age").between(22, 36) & ~col("opted_out")`.
 
 The names are those of PySpark and Polars. A column is an attribute, or something computed from attributes,
-that has not been tested yet; testing it gives an `Expression`. A boolean column may stand for itself:
+that has not been tested yet; testing it gives an `Expression`. A boolean column is a test by itself:
 `~col("opted_out")`.
 """
 

@@ -1,4 +1,4 @@
-"""A query about the lines of a source, answered piece by piece or for all lines together."""
+"""A query about the lines of a source, answered chunk by chunk or for all lines together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

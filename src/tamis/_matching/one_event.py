@@ -1,4 +1,4 @@
-"""Which subscriptions one event satisfies, and which of them matter most."""
+"""Queries about one event: which subscriptions it satisfies, and which of them rank highest."""
 
 import warnings
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The class that users hold."""
+"""The class `Flow`."""
 
 import json
 import os

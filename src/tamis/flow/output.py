@@ -1,4 +1,4 @@
-"""What a continuous query tells."""
+"""The results of a continuous query."""
 
 import json
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A block of addresses, IPv4 or IPv6: what `ip_in` of the language tests."""
+"""Blocks of IPv4 or IPv6 addresses, for `ip_in`."""
 
 import json
 from ipaddress import ip_network

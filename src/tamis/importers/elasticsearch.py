@@ -1,16 +1,15 @@
 """Elasticsearch queries: `{"bool": {"filter": [{"term": {"country": "CA"}}]}}`.
 
-Filters are carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`,
-`wildcard`, `regexp`, `exists`, `nested`, `match_all`, `match_none`, `constant_score`, `dis_max`,
-`boosting`. What searches analysed text is not, because an expression sees values and no words. Fields
-are taken for keywords, numbers, booleans and dates as strings; a mapping is not read. Case is ignored as
-`lower` does it.
+Filters are carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`, `wildcard`,
+`regexp`, `exists`, `nested`, `match_all`, `match_none`, `constant_score`, `dis_max`, `boosting`. Queries on
+analysed text are not, because an expression sees values, not words. Fields are treated as keywords, numbers,
+booleans, and dates as strings; a mapping is not read. Case is ignored with `lower`.
 
-A field of several values matches in Elasticsearch if one of them does, and the objects of an array
-are flattened: each test may be satisfied by another object. Only a `nested` query wants one object to
-satisfy all of its tests. Name the fields that hold arrays, and that is what the quantifiers say
-(`elements`); else `term` and `terms` look into arrays of values, other queries do not, and the rule has
-a note. The path of a `nested` query needs no naming.
+A field of several values matches in Elasticsearch if one of them does, and the objects of an array are
+flattened: each test may be satisfied by a different object. Only a `nested` query requires one object to
+satisfy all of its tests. If the caller names the fields that hold arrays, quantifiers express this
+(`elements`). Otherwise `term` and `terms` look into arrays of values, other queries do not, and the rule has
+a note. The path of a `nested` query need not be named.
 """
 
 import json

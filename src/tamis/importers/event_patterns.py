@@ -1,13 +1,13 @@
 """Event patterns of Amazon EventBridge and Event Ruler: `{"total": [{"numeric": [">", 100]}]}`.
 
-Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then
-Event Ruler looks at its elements, and where these are records, all fields of a pattern must match in the
-same record ("array consistency"). Name the attributes that hold arrays, and quantifiers look at the
-elements (`elements`); else equality looks into arrays of values (`array_contains`), other tests do not,
-and the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
+Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then Event
+Ruler looks at its elements, and where these are records, all fields of a pattern must match in the same
+record ("array consistency"). If the caller names the attributes that hold arrays, quantifiers look at the
+elements (`elements`). Otherwise equality looks into arrays of values (`array_contains`), other tests do not,
+and the rule has a note. Case is ignored with `lower`, which is the same for ASCII.
 
-Differences: null and absent are the same here, so patterns that tell them apart are refused; numbers are
-exact here, and rounded to six digits there; arrays in arrays are not looked into.
+Differences: null and absent are the same here, so patterns that distinguish them are refused; numbers are
+exact here, and rounded to six digits there; tests do not look into arrays inside arrays.
 """
 
 import json

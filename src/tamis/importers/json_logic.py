@@ -5,9 +5,9 @@ A rule matches if JsonLogic's result is truthy. Operations on values alone are c
 variable is JsonLogic's: it is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/`
 and `%`. `some`, `all`, `none`, and the truth of `filter`, are quantifiers over the array of a variable.
 
-Differences, all about values of another type than what they are compared with, which JsonLogic converts
-and Tamis does not: `"1" == 1`, `true == 1`, `"10" > 9` are true there and not here; a record on its own
-is truthy there and not here. A division by zero is infinite there and undefined here.
+Differences, all because JsonLogic converts types in comparisons and Tamis does not: `"1" == 1`, `true == 1`,
+`"10" > 9` are true there and not here; a record on its own is truthy there and not here. A division by zero
+is infinite there and undefined here.
 """
 
 from collections.abc import Iterable, Mapping

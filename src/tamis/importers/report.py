@@ -1,8 +1,8 @@
 """The result for each rule: its expression, or the reason why there is none.
 
-An importer never drops part of a rule silently. A rule is carried over as a whole or refused as a whole,
-and a refusal names the feature, where in the rule it stands, and why it has no counterpart. What is
-carried over with a meaning that differs in a corner has a note.
+An importer never drops part of a rule silently. A rule is carried over as a whole or refused as a whole, and
+a refusal names the feature, its position in the rule, and the reason. A rule whose meaning differs in special
+cases has a note.
 """
 
 import json

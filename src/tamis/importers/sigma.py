@@ -1,12 +1,11 @@
 """Sigma rules (sigmahq.io), as a backend of pySigma, so that its processing pipelines rename fields as
 usual.
 
-Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also
-found where an event has them as text. Keywords are looked for in every string of the event, or in the
-attributes that `keywords_in` names. Filters apply to all rules that are read with them, in whichever file.
-`2 of selection*`, which pySigma does not know, is written out. A rule matches where one of its conditions
-does. Its level becomes the priority (informational 0 to critical 4), its tags and log source become tags, its
-title the payload.
+Strings are compared case-insensitively, as Sigma requires, with `lower(field)`. A number also matches the
+same number as text. Keywords are searched in every string of the event, or in the attributes that
+`keywords_in` names. Filters apply to all rules that are read with them, in any file. `2 of selection*`, which
+pySigma does not support, is expanded. A rule matches if one of its conditions does. Its level becomes the
+priority (informational 0 to critical 4), its tags and log source become tags, its title the payload.
 """
 
 import json

@@ -1,10 +1,9 @@
 """WHERE clauses of other SQL dialects, read by sqlglot: `"plan" <> 'free' AND seats % 2 = 0`.
 
-SQL has three truth values, as Tamis has, so the structure is carried over as it is; what differs between
-dialects is the meaning of operators. Case-insensitive comparison by a collation (MySQL, SQL Server) is
-not known from the text: strings are compared as they are, and a rule of such a dialect gets a note. So does
-a rule whose meaning differs between dialects in a case that depends on the data. If part of sqlglot's tree
-is not understood, the rule is refused.
+SQL has three truth values, like Tamis, so the structure is carried over unchanged; dialects differ in the
+meaning of operators. The text does not show whether a collation ignores case (MySQL, SQL Server): strings are
+compared as they are, and a rule of such a dialect gets a note. So does a rule whose meaning differs between
+dialects in a case that depends on the data. If part of sqlglot's tree is not understood, the rule is refused.
 
 `EXISTS (SELECT ... FROM UNNEST(items) AS t(i) WHERE ...)`, `5 = ANY(sizes)`, `x > ALL(sizes)` and the lambdas
 of `exists`, `forall`, `any_match`, `all_match` and `none_match` become quantifiers.

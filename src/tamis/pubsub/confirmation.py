@@ -1,4 +1,4 @@
-"""Who knows of a subscription by now?"""
+"""Tells which routers and sites already know a subscription."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What an operator sees of a site, and does to it."""
+"""Inspection and maintenance of a site by an operator."""
 
 from typing import Any
 

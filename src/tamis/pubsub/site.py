@@ -1,4 +1,4 @@
-"""A site: one log, with whoever uses it. What programs begin with."""
+"""A site: one log and its users. Programs start here."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

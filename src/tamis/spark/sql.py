@@ -9,7 +9,8 @@ SELECT event_id, inline(ads(struct(age, country))) FROM events;  -- after regist
 
 `tamis_matches` evaluates one expression, for rules that are a column. `tamis_match` uses an index that
 `tamis.spark.build` or a `SubscriptionStore` has written. Both it and a function that `register_match` makes
-take Arrow batches and are as fast as a DataFrame; Spark 4.0 hands `tamis_match` row after row.
+take Arrow batches and are as fast as the DataFrame functions; Spark 4.0 passes rows to `tamis_match` one by
+one.
 """
 
 import uuid

@@ -1,4 +1,5 @@
-"""`tamis check`: is every rule of a file well formed? Lists all errors, each with its place."""
+"""`tamis check`: checks that every rule of a file is well formed. Lists all errors, each with its
+position."""
 
 from typing import TYPE_CHECKING, Annotated
 

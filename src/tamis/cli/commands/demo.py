@@ -1,4 +1,4 @@
-"""`tamis demo`: the product's main job in a minute or two."""
+"""`tamis demo`: a demonstration in a minute or two."""
 
 from pathlib import Path
 from typing import Annotated

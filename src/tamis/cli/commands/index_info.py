@@ -1,4 +1,4 @@
-"""`tamis index info`: what an index holds and what it costs."""
+"""`tamis index info`: the contents and the memory of an index."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime

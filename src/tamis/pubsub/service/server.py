@@ -1,4 +1,5 @@
-"""A router as a process: routes, keeps house, talks to neighbours, answers for its health, ends in order."""
+"""A router as a process: it routes, does housekeeping, talks to neighbours, reports its health, and shuts
+down cleanly."""
 
 import asyncio
 import logging

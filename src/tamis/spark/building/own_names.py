@@ -1,4 +1,5 @@
-"""Columns of rules in another case: `Priority` is `priority` where Spark says so, not a column to ignore."""
+"""Column names of rules in another case: where Spark ignores case, `Priority` is `priority`, not a column to
+ignore."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

@@ -1,4 +1,5 @@
-"""What Spark 4.0 and later call for each bucket of a stream: read the state, do a step, write it."""
+"""The processor that Spark 4.0 and later call for each bucket of a stream: read the state, run a step, write
+the state."""
 
 import uuid
 from collections import OrderedDict

@@ -1,8 +1,8 @@
 """Continuous queries that change while streams run: a store of versions.
 
 It is a `SubscriptionStore` whose rules are always true and carry a continuous query as payload, so that
-versions, sequence numbers, quarantine, pins and garbage collection are those of any store. Beside it lies
-`flow.json`: the streams and the key that queries are checked against before they enter.
+versions, sequence numbers, quarantine, pins and garbage collection are those of any store. The file
+`flow.json` next to it has the streams and the key that new queries are checked against.
 """
 
 import json

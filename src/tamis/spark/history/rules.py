@@ -1,4 +1,4 @@
-"""Rules as a table: those that a version of an index holds, and what changed between two versions."""
+"""Rules as a table: the rules of a version of an index, and the changes between two versions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
