@@ -50,7 +50,10 @@ EVENT_PATTERNS = [
         True,
     ),
     Difference(
-        "The block of all IPv6 addresses contains IPv4 there", {"s": [{"cidr": "::/0"}]}, {"s": "1.1.1.1"}, True
+        "The block of all IPv6 addresses contains IPv4 there",
+        {"s": [{"cidr": "::/0"}]},
+        {"s": "1.1.1.1"},
+        True,
     ),
     Difference("Event Ruler rounds numbers to six digits", {"n": [1.0000001]}, {"n": 1.00000012}, True),
     Difference(

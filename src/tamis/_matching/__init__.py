@@ -9,6 +9,6 @@ __all__ = ["EventLike", "Match", "Matches", "Matching", "ask_up_to"]
 
 
 class Matching(JsonLines, Timing):
-    """The part of `tamis.Index` that answers for events."""
+    """The part of `tamis.Index` that queries it with events."""
 
     __slots__ = ()

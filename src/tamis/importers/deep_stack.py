@@ -1,5 +1,4 @@
-"""A larger stack for deeply nested rules: readers of rules are recursive, and Python allows about a thousand
-frames.
+"""A larger stack for deeply nested rules: readers are recursive, and Python allows a thousand frames.
 
 Expressions have at most 256 levels. A reader of SQL takes some thirty frames per level, so it would refuse
 rules that an expression can represent. Such a rule is read again on a thread with a larger stack.

@@ -1,4 +1,4 @@
-"""Tells which routers and sites already know a subscription."""
+"""Tells which sites already know a subscription."""
 
 import asyncio
 import time

@@ -1,5 +1,4 @@
-"""`tamis check`: checks that every rule of a file is well formed. Lists all errors, each with its
-position."""
+"""`tamis check`: checks the rules of a file. Lists all errors, each with its position."""
 
 from typing import TYPE_CHECKING, Annotated
 

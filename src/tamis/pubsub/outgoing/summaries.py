@@ -1,5 +1,4 @@
-"""Summaries: many entries are sent as one that contains, for each attribute, the values that any of them
-wants.
+"""Summaries: many entries are sent as one, which has for each attribute the values that any entry wants.
 
 After the idea of Triantafillou and Economides (2004). Entries that restrict the same attributes make a group;
 its summary is an AND over those attributes of the union of what the entries allow there. An event that

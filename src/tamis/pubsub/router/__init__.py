@@ -1,2 +1,1 @@
-"""Routers take events from a log, find who wants them, and write deliveries. A site may have any number of
-them."""
+"""Routers take events from a log, find who wants them, and write deliveries; any number per site."""

@@ -1,5 +1,4 @@
-"""A router as a process: it routes, does housekeeping, talks to neighbours, reports its health, and shuts
-down cleanly."""
+"""A router as a process: routing, housekeeping, links to neighbours, health, and a clean shutdown."""
 
 import asyncio
 import logging

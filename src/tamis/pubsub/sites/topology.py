@@ -1,5 +1,4 @@
-"""Finds the way to a site. Pure: computed from what sites report about their links, with the same result
-everywhere.
+"""Finds the way to a site, from what sites report about their links. Pure: the same result everywhere.
 
 Each site tells all others which neighbours take events from it: those that do so at the moment, and those
 that are configured. The way is the shortest over links that work; where there is none, the shortest over

@@ -1,5 +1,4 @@
-"""Column names of rules in another case: where Spark ignores case, `Priority` is `priority`, not a column to
-ignore."""
+"""Column names of rules in another case: if Spark ignores case, `Priority` is `priority`."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

@@ -1,5 +1,4 @@
-"""The processor that Spark 4.0 and later call for each bucket of a stream: read the state, run a step, write
-the state."""
+"""Called by Spark 4.0 and later for each bucket of a stream: reads the state, runs a step, writes it."""
 
 import uuid
 from collections import OrderedDict
