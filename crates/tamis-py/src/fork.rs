@@ -7,13 +7,13 @@
 use pyo3::prelude::*;
 use tamis_core::fork;
 
-/// Waits until nobody holds a lock of the kernel, and keeps it so.
+/// Waits until no thread holds a lock of the kernel, and prevents new ones.
 #[pyfunction]
 pub fn before_fork(py: Python<'_>) {
     py.detach(fork::pause);
 }
 
-/// Lets everybody go on, in the parent and in the child.
+/// Lets all threads continue, in the parent and in the child.
 #[pyfunction]
 pub fn after_fork() {
     fork::resume();

@@ -17,9 +17,9 @@ use crate::ids::id_to_python;
 /// With the objects about 20 MB at most, of ids of usual length.
 const MOST_PLACES: usize = 1 << 18;
 
-/// Belongs to one index. Only who holds the interpreter's lock looks into it, so nobody ever waits for it, and no fork
-/// finds it locked; but while a list is made, the garbage collector may run code that asks the same index. That code
-/// finds it taken, and does without.
+/// Belongs to one index. It is used only under the interpreter lock, so no thread waits for it, and no fork
+/// finds it locked. But while a list is created, the garbage collector may run code that queries the same
+/// index; that code finds it in use and works without it.
 #[derive(Default)]
 pub struct IdCache(Mutex<Cached>);
 

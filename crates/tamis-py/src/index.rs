@@ -288,7 +288,7 @@ impl PyIndex {
         self.0.schema().map(Schema::to_json)
     }
 
-    /// Whether what no value can hold is an error.
+    /// Whether an unreadable value is an error.
     #[getter]
     fn strict(&self) -> bool {
         self.0.is_strict()

@@ -247,7 +247,7 @@ impl Index {
         Ok(())
     }
 
-    /// What events brought and hardly anybody means: of each attribute once, and each once to whoever asks.
+    /// Probably unintended values of events: once per attribute, each reported once.
     pub fn take_surprises(&self) -> Vec<Surprise> {
         self.surprises.take()
     }

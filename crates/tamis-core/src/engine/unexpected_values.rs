@@ -80,7 +80,7 @@ fn remedy(attribute: &str, found: Kind, expected: &[Kind], has_schema: bool) -> 
     }
 }
 
-/// The surprises of one index: those that were told, and those that wait for somebody to tell.
+/// The unexpected values of one index: those that were reported, and those that wait to be reported.
 #[derive(Default)]
 pub struct Surprises {
     told_bits: AtomicU64,
@@ -101,7 +101,7 @@ impl Surprises {
         self.told_bits.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// Keeps what is new of an attribute until somebody takes it.
+    /// Keeps a new unexpected value of an attribute until it is reported.
     pub fn add(&self, surprise: Surprise) {
         if self.told.lock().insert(surprise.attribute().into()) {
             self.waiting.lock().push(surprise);
@@ -109,7 +109,7 @@ impl Surprises {
         }
     }
 
-    /// What nobody has told yet.
+    /// Those that were not reported yet.
     #[inline]
     pub fn take(&self) -> Vec<Surprise> {
         if !self.has_waiting.load(Ordering::Acquire) {

@@ -20,7 +20,7 @@ pub struct Record {
     /// One for each name.
     values: Box<[Value]>,
     rest: Option<Box<Rest>>,
-    /// All strings, once somebody has asked for them.
+    /// All strings, computed on first use.
     strings: OnceLock<Box<Value>>,
 }
 

@@ -29,7 +29,7 @@ pub struct KeyedTable {
 }
 
 impl KeyedTable {
-    /// Whether nobody asks for such values.
+    /// Whether no predicate uses such values.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.cuts.is_none() && self.bits == [0; 2]
     }
@@ -43,7 +43,7 @@ pub trait Delegate {
     fn value(&mut self, event: u32, table: u32, head: u64);
 }
 
-/// Leaves all values to whoever asks.
+/// Delegates all values.
 pub struct Nobody;
 
 impl Delegate for Nobody {

@@ -96,7 +96,7 @@ impl Ranking {
     }
 }
 
-/// What is added up: a number, or one number per attribute that somebody asks for.
+/// What is added up: a number, or one number per attribute of interest.
 pub trait Amount: Clone + Default {
     fn add(&mut self, other: &Self);
     /// Multiplies by a finite number that is not negative.

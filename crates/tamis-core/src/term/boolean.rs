@@ -40,7 +40,7 @@ pub trait BooleanTerm: Debug + Send + Sync {
         None
     }
 
-    /// For whoever finds the members of its family.
+    /// For the finder of its family.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -50,7 +50,7 @@ pub struct Member {
     pub term: Arc<dyn BooleanTerm>,
     /// The numbers of its inputs.
     pub inputs: Arc<[TermId]>,
-    /// Whether somebody asks if it is false.
+    /// Whether an expression needs to know that it is false.
     pub wants_false: bool,
 }
 
@@ -60,7 +60,7 @@ pub trait Finder: Send + Sync {
     /// sorted by their terms. A member may be found twice.
     fn find(&self, values: &[(TermId, ValueRef<'_>)], found: &mut dyn FnMut(usize, bool));
 
-    /// What finds them in a batch column by column, for whoever reads batches; `None` if rows are looked at one by one.
+    /// The finder for batches, column by column; `None` if rows are evaluated one by one.
     fn by_columns(&self) -> Option<&dyn Any> {
         None
     }

@@ -125,7 +125,7 @@ impl Flow {
         let watermarks = read.map(|stream| stream.progress.watermark(latest));
         match watermarks.min() {
             Some(least) => least,
-            // Nobody reads anything, so nobody waits.
+            // No query reads a stream, so there is nothing to wait for.
             None => self.streams.iter().map(|stream| stream.progress.watermark(latest)).max().flatten(),
         }
     }

@@ -83,7 +83,7 @@ pub(crate) struct Machine {
     pub partials: Partials,
     pub rows: TakenRows,
     pub passed: FxHashMap<SequenceId, Passed>,
-    /// How many runs there are beside those in the partial matches.
+    /// The number of runs outside the partial matches.
     runs: usize,
 }
 
@@ -99,7 +99,7 @@ impl Partial {
         node.most.is_none_or(|most| self.count < most)
     }
 
-    /// The same, with a row taken for the step of a node. `runs` counts those beside partial matches.
+    /// The same, with a row taken for the step of a node. `runs` counts those outside partial matches.
     fn taking(&self, tree: &Tree, id: NodeId, position: Position, runs: &mut usize) -> Self {
         let node = tree.summary(id);
         let mut next = Self {
@@ -131,7 +131,8 @@ impl Partial {
         !strict && self.count < node.least
     }
 
-    /// What decides which rows its step takes: where it is, and the rows of earlier steps that somebody looks at.
+    /// What decides which rows its step takes: its position, and the rows of earlier steps that a condition
+    /// uses.
     fn prospect(&self, node: &Summary) -> (u64, NodeId, SmallVec<[Option<Position>; 2]>) {
         let rows = node.earlier_referenced().map(|step| self.taken.last_of(step));
         (self.start_row, self.node, rows.collect())
@@ -162,7 +163,7 @@ impl Partial {
     }
 }
 
-/// The row that comes, which gets a position once somebody takes it.
+/// The incoming row, which gets a position once a partial match takes it.
 struct Coming<'m, 'r> {
     row: &'m Row<'r>,
     position: Option<Position>,
@@ -453,8 +454,8 @@ impl Machine {
         rows
     }
 
-    /// After a partial match was lost: lets rows go that nobody holds, and what sequences have passed before the first
-    /// start. As long as none is, every row and every run is still held.
+    /// After a partial match was lost: drops rows that are no longer held, and what sequences have passed
+    /// before the first start. As long as none is, every row and every run is still held.
     pub fn settle(&mut self, records: &mut Records) {
         self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
         if self.passed.is_empty() {

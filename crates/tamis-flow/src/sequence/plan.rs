@@ -45,10 +45,10 @@ pub(crate) struct SequencePlan {
     pub(super) keyed: Slots<Keyed>,
     /// The partial matches of each tree and key.
     pub(super) machines: Machines,
-    /// When somebody has to look at a key.
+    /// When keys are visited next.
     pub(super) looks: Looks,
     pub(super) next_number: u64,
-    /// The clock. What came to its end before it may still be held, until somebody looks at its key.
+    /// The clock. Expired state may still be held until its key is visited.
     pub(super) now: Option<i64>,
     pub(super) bytes: usize,
     pub(super) records: Records,

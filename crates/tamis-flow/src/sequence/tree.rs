@@ -116,7 +116,7 @@ pub(crate) struct Tree {
     /// How many conditions have this selection.
     selections: FxHashMap<SelectionId, usize>,
     open_conditions: usize,
-    /// The selections that came into use and went out of use since somebody asked.
+    /// The selections that came into use and went out of use since the last call.
     pub changed: Changed,
 }
 

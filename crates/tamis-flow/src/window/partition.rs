@@ -25,8 +25,8 @@ pub(super) struct Partition {
     pub stores: u32,
     /// The longest time for which a window holds a row; none if there are windows of rows only.
     pub horizon: Option<i64>,
-    /// When somebody last looked at a key, by time. After the horizon it is looked at again, so that keys without events go
-    /// away.
+    /// When keys were last visited, by time. After the horizon a key is visited again, so that keys without
+    /// events go away.
     pub looked_at: VecDeque<(i64, u32)>,
     pub bytes: usize,
 }

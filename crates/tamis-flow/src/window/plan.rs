@@ -134,7 +134,7 @@ impl WindowPlan {
         id
     }
 
-    /// Uses an aggregate once less. Returns the selection that it fed on if nobody uses the aggregate any more.
+    /// Uses an aggregate once less. Returns its selection if the aggregate is no longer used.
     pub fn release(&mut self, id: AggregateId) -> Option<SelectionId> {
         let definition = &mut self.aggregates[id];
         definition.uses -= 1;
@@ -158,7 +158,7 @@ impl WindowPlan {
         selection
     }
 
-    /// Drops the state of aggregates that nobody uses, and what was only there for them.
+    /// Drops the state of unused aggregates, and everything that only they needed.
     pub fn sweep_dead(&mut self) {
         if self.dead.is_empty() {
             return;

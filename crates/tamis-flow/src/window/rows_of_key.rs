@@ -166,7 +166,7 @@ impl Store {
         running.value(want.aggregate, &rows(&self.columns, self.end, want.column), is_fed)
     }
 
-    /// Forgets aggregates that nobody wants any more, and the values of columns that nobody looks at.
+    /// Drops aggregates that are no longer needed, and the values of unused columns.
     pub fn forget(&mut self, wanted: &[Wanted]) {
         self.running.retain(|(id, _)| wanted.iter().any(|want| want.id == *id));
         let Some(columns) = &mut self.columns else { return };

@@ -76,7 +76,8 @@ impl Sealing {
     }
 }
 
-/// Whether the writer has to make a segment of a buffer with so many subscriptions: nobody else will, or not soon enough.
+/// Whether the writer has to make a segment of a buffer of this size, because no other thread will, or not
+/// soon enough.
 pub(super) fn is_up_to_writer(inner: &Arc<Inner>, buffered: usize) -> bool {
     let sealing = &inner.sealing;
     buffered >= BLOCK
@@ -177,7 +178,7 @@ impl Made {
         let _lock = inner.writer.lock();
         let mut next = View::clone(&inner.current.load());
         let (others, are_here) = next.buffer.separate(&self.taken);
-        // Others were removed meanwhile, or somebody else made a segment of them.
+        // Others were removed meanwhile, or another thread made a segment of them.
         for (row, _) in are_here.iter().enumerate().filter(|(_, is_here)| !**is_here) {
             self.part.tombstones.end(row as u32, next.generation);
         }
@@ -298,7 +299,7 @@ mod tests {
             index.apply(Change::Add(subscription(id, id))).unwrap();
             assert!(index.view().buffer.len() < MOST);
         }
-        // Many events are worth waiting for a segment, few are not; nobody waits for a writer.
+        // Many events are worth waiting for a segment, few are not; readers never wait for a writer.
         add(20_000..20_000 + 2 * BLOCK as i64);
         let writer = index.inner.writer.lock();
         index.expect_events(100_000);
