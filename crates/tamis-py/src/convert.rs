@@ -232,7 +232,7 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     let elapsed = object.sub(epoch)?;
     // NaT, the absent time of pandas, is a datetime of which every part is NaN.
     if elapsed.getattr("days")?.is_instance_of::<PyFloat>() {
-        return Err(Refused::unreadable("NaT is no time", "leave the attribute out, or send None"));
+        return Err(Refused::unreadable("NaT is not a time", "leave the attribute out, or send None"));
     }
     let part = |name: &str| elapsed.getattr(name)?.extract::<i64>();
     let seconds = part("days")? * 86_400 + part("seconds")?;

@@ -107,7 +107,7 @@ pub fn utf8(text: &Bound<'_, PyString>) -> Result<PyBackedStr, ExpressionError> 
             line: before.matches('\n').count() as u32 + 1,
             column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) as u32 + 1,
         });
-        let error = ExpressionError::new("the text holds a lone surrogate, which is no Unicode character");
+        let error = ExpressionError::new("the text holds a lone surrogate, which is not a Unicode character");
         ExpressionError {
             place,
             ..error.with_hint("it may come from bytes that were decoded with surrogateescape")
@@ -654,7 +654,7 @@ pub fn threshold(
     expressions: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<PyExpression> {
     let count: usize = count.extract().map_err(|_| {
-        let message = format!("a threshold of {count} is no number of expressions");
+        let message = format!("a threshold of {count} is not a number of expressions");
         bad_expression(py, &message, "write a whole number, not below 0")
     })?;
     let children = expressions

@@ -85,7 +85,7 @@ NOT_CARRIED_OVER = {
     "function_score with min_score": "it filters by a computed score",
     "a search body": "beside `query` it has what changes which documents are found",
     "a pattern of fields": "a star in the name of a field stands for several fields",
-    "minimum_should_match": "it is no number or share",
+    "minimum_should_match": "it is neither a number nor a share",
     "ids": "an event has no id of its own",
     "date math": "`now` and rounding change with time, and a stored expression does not",
     "range with format or time_zone": "dates are compared as they are written",
@@ -272,7 +272,7 @@ def _needed(where: str, asked: Any, count: int) -> int:
         else:
             number = int(text) if int(text) >= 0 else count + int(text)
     except ValueError:
-        raise NotCarriedOverError("minimum_should_match", f"{asked!r} is no number or share", where) from None
+        raise NotCarriedOverError("minimum_should_match", f"{asked!r} is neither a number nor a share", where) from None
     return max(number, 0)
 
 

@@ -31,7 +31,7 @@ _MOST_RULES = 1000
 NOT_CARRIED_OVER = {
     **OF_ANY_FORMAT,
     "null": "null and absent are the same here, and a pattern of null wants the first",
-    "cidr": "it is no block of addresses",
+    "cidr": "it is not a block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
     "wildcard": "a backslash stands before something else than * or a backslash",
     "a field twice": "Event Ruler takes one of them and forgets the other",

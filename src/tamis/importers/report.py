@@ -209,8 +209,8 @@ _PLACE_IN_FORM = re.compile(r"^[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*: ")
 def attempt(id: str, feature: str, reason: str, convert: Callable[[], ImportedRule]) -> ImportedRule:
     """A rule, or why there is none; `feature` and `reason` are for what is not written as it should be.
 
-    >>> print(attempt("a", "an invalid rule", "it is no record", lambda: {}["x"]).refused)
-    an invalid rule is not carried over: it is no record
+    >>> print(attempt("a", "an invalid rule", "it is not a record", lambda: {}["x"]).refused)
+    an invalid rule is not carried over: it is not a record
     """
     try:
         return with_deep_stack(convert)

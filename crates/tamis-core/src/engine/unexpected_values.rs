@@ -41,7 +41,7 @@ impl fmt::Display for Surprise {
             }
             Surprise::WrongKind { attribute, found, expected, has_schema } => {
                 if expected.contains(found) {
-                    return write!(f, "attribute `{attribute}` is no document that can be read");
+                    return write!(f, "attribute `{attribute}` is not a readable document");
                 }
                 let names: Vec<&str> = expected.iter().map(|kind| kind.with_article()).collect();
                 let (expected_names, found_name) = (names.join(" or "), found.with_article());

@@ -445,7 +445,7 @@ impl Writer {
         for part in attribute.split('.') {
             if part.is_empty() {
                 let message =
-                    format!("{attribute:?} is no path of columns and fields: a part of it is empty");
+                    format!("{attribute:?} is not a path of columns and fields: a part of it is empty");
                 return Err(ExpressionError::new(message).with_hint("rename the attribute"));
             }
             if !name.is_empty() {

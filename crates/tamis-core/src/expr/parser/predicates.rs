@@ -333,7 +333,7 @@ impl Cursor<'_> {
             Value::Null => Outcome::UNDEFINED,
             _ => {
                 let hint =
-                    "a value alone is no predicate: write name = 'text', or x IN (1, 2) for several values";
+                    "a value alone is not a predicate: write name = 'text', or x IN (1, 2) for several values";
                 return Err(self.expected("a comparison after the value").hint(hint));
             }
         };

@@ -108,7 +108,7 @@ impl WithinShape {
         };
         for coordinate in [lat, lon] {
             if coordinate.kind().is_some_and(|kind| kind != Kind::Number) {
-                return wrong(&format!("{coordinate} is no number"), hint);
+                return wrong(&format!("{coordinate} is not a number"), hint);
             }
         }
         let shape = match operands {
@@ -128,7 +128,7 @@ impl WithinShape {
             }
             [Argument::Constant(Value::Str(text))] if !is_distance => {
                 Shape::Polygons(wkt::polygons(text).map_err(|message| {
-                    ExpressionError::new(format!("this is no polygon: {message}")).with_hint(hint)
+                    ExpressionError::new(format!("this is not a polygon: {message}")).with_hint(hint)
                 })?)
             }
             _ => return wrong(&format!("{} takes other values", name.to_ascii_lowercase()), hint),
