@@ -329,7 +329,9 @@ def _moment(moment: Any) -> int:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            raise ArgumentError(f"{moment!r} is not a timestamp\nhint: such as '2026-01-31 12:00:00'") from None
+            raise ArgumentError(
+                f"{moment!r} is not a timestamp\nhint: such as '2026-01-31 12:00:00'"
+            ) from None
     if isinstance(moment, datetime):
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)

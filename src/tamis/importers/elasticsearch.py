@@ -272,7 +272,9 @@ def _needed(where: str, asked: Any, count: int) -> int:
         else:
             number = int(text) if int(text) >= 0 else count + int(text)
     except ValueError:
-        raise NotCarriedOverError("minimum_should_match", f"{asked!r} is neither a number nor a share", where) from None
+        raise NotCarriedOverError(
+            "minimum_should_match", f"{asked!r} is neither a number nor a share", where
+        ) from None
     return max(number, 0)
 
 
