@@ -1,6 +1,6 @@
 """Sigma rules over a stream of log records: tail -F events.jsonl | python watch_logs.py rules/.
 
-Each line is one record as JSON. Alerts are JSON lines too, the most severe first, as soon as their line is read.
+Each line is one record as JSON. Alerts are JSON lines too, the most severe first, as soon as a line is read.
 """
 
 import json
