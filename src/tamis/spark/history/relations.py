@@ -30,7 +30,7 @@ BUDGET = 20_000
 
 
 def related_rules(spark: "SparkSession", subscriptions: Any, **building: Any) -> "DataFrame":
-    """Duplicates, covered rules and rules that are never true, with what they are compared to.
+    """Duplicates, covered rules, and rules that are never true.
 
     The columns are `subscription`, `relation`, `other` and both expressions. `relation` is "duplicate" (true
     for the same events as `other`, which has the smaller id), "covered" (whenever it is true, `other` is,
