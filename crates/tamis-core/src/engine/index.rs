@@ -183,7 +183,8 @@ impl Index {
         })
     }
 
-    /// What each attribute contributes to every match of one event; noted as by [`ask`](Self::ask).
+    /// The contribution of each attribute to every match of one event; recorded in the statistics like
+    /// [`ask`](Self::ask).
     pub fn contributions(
         &self,
         version: &dyn Version,

@@ -17,7 +17,7 @@ use super::score::{Ranking, Score};
 use crate::error::{Error, Result};
 use crate::suggest::suggest;
 
-/// What is asked about an event.
+/// A query about an event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     pub ask: Ask,
@@ -26,7 +26,7 @@ pub struct Query {
     pub now: Option<i64>,
 }
 
-/// What becomes of the matches.
+/// What to return for the matches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Ask {
     /// Every match, sorted by id.
