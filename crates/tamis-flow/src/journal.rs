@@ -104,7 +104,7 @@ impl Journal {
         self.entries.optional(time);
     }
 
-    /// What was noted.
+    /// The recorded input.
     pub fn entries(&self) -> &[u8] {
         &self.entries.0
     }

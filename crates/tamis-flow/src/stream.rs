@@ -10,7 +10,7 @@ use crate::codec::{Damage, Reader, Writer};
 use crate::key::record_bytes;
 use crate::names::SharedNames;
 
-/// What a number stands for as the time of an event.
+/// The unit of a number as the time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
     #[default]

@@ -40,7 +40,7 @@ impl Selector {
     }
 }
 
-/// What conditions said of elements: by the address of the step and the number of the element.
+/// The results of conditions, by the address of the step and the number of the element.
 pub(crate) type Memo = HashMap<(usize, u32), bool, FxBuildHasher>;
 
 /// A document as some paths see it.

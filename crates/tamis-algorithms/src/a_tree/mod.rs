@@ -53,7 +53,7 @@ use tamis_core::event::{Event, Terms, Value};
 use tamis_core::fork::Mutex;
 use tamis_core::{Result, Subscription};
 
-/// What the paper's micro-experiments switch.
+/// The options of the paper's micro-experiments.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Equal subexpressions are one node.

@@ -25,7 +25,7 @@ use tamis_core::event::TermId;
 
 #[derive(Default)]
 pub struct Grid {
-    /// What is at home in this bucket.
+    /// The conjunctions whose home is this bucket.
     home: CNode<Grid>,
     bucket: Bucket,
     size: usize,

@@ -117,13 +117,13 @@ impl Summary {
     }
 }
 
-/// What a conjunction that weighs so much altogether can score for an event.
+/// The highest score for an event of a conjunction with this total weight.
 pub fn scaled(altogether: f64, scale: &Scale) -> f64 {
     if altogether == f64::INFINITY { altogether } else { up(altogether * scale.most()) }
 }
 
-/// What a conjunction must weigh altogether to score so much for an event. Rounded down, so that nothing is
-/// left out which [`scaled`] would keep.
+/// The total weight that a conjunction needs for a score. Rounded down, so that nothing is left out which
+/// [`scaled`] would keep.
 pub fn least_weight(score: f64, scale: &Scale) -> f64 {
     let weight = score / scale.most();
     if weight.is_finite() { weight - weight.abs() * 1e-9 - 1e-290 } else { f64::NEG_INFINITY }

@@ -28,8 +28,9 @@ fn key(address: IpAddr) -> String {
 /// assert!(network_ends("10.0.0.1/8").is_err());
 /// ```
 pub fn network_ends(network: &str) -> Result<(String, String), ExpressionError> {
-    let refused =
-        |hint: &str| ExpressionError::new(format!("{network:?} is not a network")).with_hint(hint.to_string());
+    let refused = |hint: &str| {
+        ExpressionError::new(format!("{network:?} is not a network")).with_hint(hint.to_string())
+    };
     const EXAMPLES: &str = "write '10.0.0.0/8', '2001:db8::/32' or a single address";
     let (address, length) = match network.trim_ascii().split_once('/') {
         Some((address, length)) => (address, Some(length)),

@@ -7,7 +7,7 @@ use tamis_core::{Error, Result};
 use super::output::join_output;
 use super::{Flow, Output};
 
-/// What happens when the state would grow beyond the limit.
+/// How a flow handles state beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLimit {
     /// Events are refused until windows have become smaller.

@@ -60,7 +60,7 @@ pub struct Flow {
     pub(crate) joins: JoinPlan,
     /// How many events were evaluated, of all streams.
     pub(crate) evaluations: u64,
-    /// What came since the last checkpoint, if there was one.
+    /// The input since the last checkpoint, if there was one.
     pub(crate) journal: Option<Journal>,
     room: Room,
 }

@@ -17,7 +17,7 @@ pub(super) struct Join {
     pub text: String,
     pub sources: Vec<u32>,
     pub equalities: Vec<Equality>,
-    /// What the queries ask beyond the equalities, by number of the query.
+    /// The conditions of queries beyond the equalities, by number of the query.
     pub residuals: Matcher,
     pub queries: BTreeMap<JoinQueryId, JoinQuery>,
     /// The attributes that residuals name.

@@ -23,7 +23,7 @@ pub(crate) struct Equality {
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub equalities: Vec<Equality>,
-    /// What is left of ON and WHERE, over `s0.…`, `s1.…`.
+    /// The remaining conditions of ON and WHERE, over `s0.…`, `s1.…`.
     pub residual: Expr,
     pub columns: Vec<(String, Term)>,
 }

@@ -17,7 +17,7 @@ use crate::text::StepText;
 
 #[derive(Debug)]
 pub(crate) struct Condition {
-    /// What an index decides; none: nothing of it.
+    /// The part that an index decides, if any.
     pub selection: Option<SelectionId>,
     residual: Option<Expr>,
     /// The earlier steps that the residual speaks of, by name.

@@ -21,7 +21,7 @@ const SPAN: i64 = 1 << 20;
 pub(super) struct Looks {
     near: BinaryHeap<Reverse<Look>>,
     far: BTreeMap<i64, Vec<Look>>,
-    /// What lies in this second or before is near.
+    /// Times in this second or before are near.
     reached: Option<i64>,
     len: usize,
 }

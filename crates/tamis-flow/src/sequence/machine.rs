@@ -42,7 +42,7 @@ pub(crate) struct Partial {
     pub node: NodeId,
     /// How many rows the step has taken; no further than it matters.
     pub count: u32,
-    /// What must be absent was seen since the last row that was taken.
+    /// A forbidden row was seen since the last row that was taken.
     pub blocked: bool,
     pub is_complete: bool,
     pub taken: Run,
@@ -120,7 +120,7 @@ impl Partial {
         if node.is_enough_at_least { self.count.min(node.least) } else { self.count }
     }
 
-    /// What decides its future.
+    /// The state that decides its future.
     fn future(&self, node: &Summary) -> (u64, NodeId, u32, bool, SmallVec<[Option<Position>; 2]>) {
         let rows = node.referenced.iter().map(|step| self.taken.last_of(*step));
         (self.start_row, self.node, self.decisive_count(node), self.blocked, rows.collect())

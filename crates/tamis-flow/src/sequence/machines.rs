@@ -24,7 +24,7 @@ impl Machines {
         self.keys.find(by, key)
     }
 
-    /// What is held for a tree at a key.
+    /// The partial matches of a tree at a key.
     pub fn at(&self, key: u32, tree: TreeId) -> Option<u32> {
         self.keys[key].number_of(tree)
     }

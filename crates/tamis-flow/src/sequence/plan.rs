@@ -69,7 +69,7 @@ struct Room {
     partials: Vec<Partial>,
 }
 
-/// What BY says.
+/// The terms of BY.
 pub(super) struct Keyed {
     text: Arc<str>,
     pub terms: Vec<Term>,
@@ -278,7 +278,7 @@ impl SequencePlan {
         told
     }
 
-    /// What is held for a tree at a key.
+    /// The partial matches of a tree at a key.
     pub(super) fn find(&self, tree: TreeId, key: &Key) -> Option<u32> {
         let key = self.machines.key_number(self.trees[tree].by, key)?;
         self.machines.at(key, tree)

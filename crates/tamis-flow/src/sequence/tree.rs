@@ -43,7 +43,7 @@ pub(crate) struct Node {
     pub condition: Condition,
     pub least: u32,
     pub most: Option<u32>,
-    /// What must be absent before the next step.
+    /// Conditions that must not occur before the next step.
     pub next_absent: Option<Condition>,
     /// Earlier steps, or this one, whose rows decide what comes: how many sequences look at each.
     pub referenced: BTreeMap<usize, usize>,
@@ -131,7 +131,7 @@ impl Tree {
         Self { strict: written.strict, within: written.within, ..Self::default() }
     }
 
-    /// What sequences must have in common to be in one tree. A sequence of one step has nothing to share.
+    /// The properties that sequences of one tree share. A sequence of one step has nothing to share.
     pub fn identity(written: &SequenceText, epoch: u64, by: &str) -> String {
         match &written.steps[..] {
             [_] => format!("{epoch} {written}"),

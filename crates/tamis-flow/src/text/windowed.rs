@@ -13,7 +13,7 @@ use super::place::{Span, fault};
 use super::token::Kind;
 use crate::window::{Aggregate, Frame};
 
-/// What the name of an attribute starts with that stands for a windowed term. No text can name one.
+/// The prefix of attribute names that represent windowed terms. No text can contain one.
 pub(crate) const WINDOW_PREFIX: char = '\u{1}';
 
 /// An aggregate over a window, as written.

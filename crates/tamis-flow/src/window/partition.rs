@@ -31,7 +31,7 @@ pub(super) struct Partition {
     pub bytes: usize,
 }
 
-/// What is known of one key.
+/// The state of one key.
 #[derive(Default)]
 pub(super) struct Entry {
     /// When it was last looked at, if it waits to be looked at again.

@@ -358,11 +358,11 @@ impl WindowPlan {
     }
 }
 
-/// What a node of the plan holds.
+/// The contents of a node of the plan.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeDescription<'p> {
     pub text: Arc<str>,
-    /// What PARTITION BY says.
+    /// The terms of PARTITION BY.
     pub partition: &'p [Term],
     pub uses: usize,
     pub keys: usize,

@@ -22,7 +22,7 @@ use crate::key::heap_bytes;
 
 static NULL: Value = Value::Null;
 
-/// What a store computes for one aggregate.
+/// The state of one aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub id: u32,
@@ -190,7 +190,7 @@ impl Store {
             + self.running.iter().map(|(_, running)| 8 + running.bytes()).sum::<usize>()
     }
 
-    /// What has to be stored: the positions, the columns, and where each aggregate starts.
+    /// The contents to store: the positions, the columns, and where each aggregate starts.
     pub fn parts(&self) -> StoreParts<'_> {
         StoreParts {
             end: self.end,
