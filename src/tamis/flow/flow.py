@@ -314,7 +314,7 @@ def microseconds(length: float | str | timedelta) -> int:
     if isinstance(length, timedelta):
         return length // timedelta(microseconds=1)
     if not abs(length) < _LONGEST_SECONDS:
-        raise ArgumentError(f"a length of time is less than 285 years, not {length!r} seconds")
+        raise ArgumentError(f"a duration is less than 285 years, not {length!r} seconds")
     return round(length * 1_000_000)
 
 

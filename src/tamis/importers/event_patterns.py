@@ -35,7 +35,7 @@ NOT_CARRIED_OVER = {
     "numeric": "it is not a list of comparisons and numbers",
     "wildcard": "a backslash stands before something else than * or a backslash",
     "a field twice": "Event Ruler takes one of them and forgets the other",
-    "a field beside and inside $or": "Event Ruler takes the inner alternatives instead of both",
+    "a field next to and inside $or": "Event Ruler takes the inner alternatives instead of both",
     "alternatives over arrays of records": f"$or and exists: false make more than {_MOST_RULES} rules of it",
     "an unknown match": "Event Ruler has no match of that name",
     "an invalid pattern": "a field is a record of fields or a list of alternatives",
@@ -195,7 +195,7 @@ def _consistent(fields: list[_Field], scope: Scope) -> Form:
 
 
 def _check_fields(path: str, pattern: Any, outside: frozenset[str]) -> None:
-    """Raise if a field stands twice, or beside and inside an `$or`."""
+    """Raise if a field occurs twice, or both next to and inside an `$or`."""
     if not isinstance(pattern, Mapping):
         return
     here = list(_paths(path, pattern))
@@ -207,7 +207,7 @@ def _check_fields(path: str, pattern: Any, outside: frozenset[str]) -> None:
         if name == "$or" and _are_patterns(wanted):
             for part in wanted:
                 if repeated := beside & set(_paths(path, part)):
-                    raise _refuse("a field beside and inside $or", min(repeated))
+                    raise _refuse("a field next to and inside $or", min(repeated))
                 _check_fields(path, part, beside)
         else:
             _check_fields(inside, wanted, beside)

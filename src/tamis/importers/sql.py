@@ -44,7 +44,7 @@ NOT_CARRIED_OVER = {
     "a class in LIKE": "[...] stands for one of some characters in this dialect, and for itself in Tamis",
     "a place in a text": "dialects differ in what lies before the first character; places from 1 are read",
     "an array": "elements are tested, and nothing else; the array is a column, or one of literals",
-    "a name beside UNNEST": "it may be a column or a field of the element: name the column, as in AS t(item)",
+    "a name next to UNNEST": "it may be a column or a field of the element: name the column, AS t(item)",
     "a condition as a value": "conditions are compared with TRUE, FALSE and NULL only",
     "the text": "sqlglot cannot read it",
 }
@@ -405,10 +405,10 @@ class _Writer:
                 return ".".join([element.variable, *parts[1:]])
             if len(parts) > 1 and element.table is not None and first == element.table.lower():
                 if parts[1].lower() != element.variable.lower():
-                    raise _refuse("a name beside UNNEST", node)
+                    raise _refuse("a name next to UNNEST", node)
                 return ".".join([element.variable, *parts[2:]])
             if element.is_only_table and len(parts) == 1:
-                raise _refuse("a name beside UNNEST", node)
+                raise _refuse("a name next to UNNEST", node)
         return ".".join(parts)
 
     # --- values ------------------------------------------------------------------------------------

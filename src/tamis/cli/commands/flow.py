@@ -158,7 +158,7 @@ def _sources(
         if not equals or stream not in streams:
             if len(streams) > 1:
                 raise UserError(
-                    f"which stream are the events of {given}?",
+                    f"to which stream do the events of {given} belong?",
                     hint=f"write {streams[0]}={given}; there is {', '.join(streams)}",
                 )
             stream, path = streams[0], given

@@ -120,7 +120,7 @@ def _check_options(format: ImportFormat, *, arrays: list[str] | None, pipelines:
 
     if arrays and format not in _TAKE_ARRAYS:
         raise UserError(
-            f"--array is not for {format.value}", hint="its rules say themselves what is an array"
+            f"--array is not for {format.value}", hint="its rules themselves say which fields are arrays"
         )
     if pipelines and format is not ImportFormat.SIGMA:
         raise UserError(f"--pipeline is not for {format.value}", hint="it maps the fields of Sigma rules")

@@ -103,7 +103,7 @@ class QueryStore:
             named = (key,) if isinstance(key, str) else tuple(key or ())
             self._given = Settings(tuple(Stream.of(name, given) for name, given in streams.items()), named)
         elif key is not None:
-            raise ArgumentError("a key is one of streams: give streams= as well")
+            raise ArgumentError("a key belongs to streams: give streams= as well")
 
     @property
     def url(self) -> str:

@@ -67,7 +67,7 @@ def refuse_without_state(spark: "SparkSession") -> None:
         )
     if "RocksDB" not in str(spark.conf.get(_PROVIDER, "")):
         raise ArgumentError(
-            "rules with memory over a stream keep their state in RocksDB, as transformWithState wants it; "
+            "rules with memory over a stream keep their state in RocksDB, as transformWithState requires; "
             f'set it before: spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
 
