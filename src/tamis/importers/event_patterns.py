@@ -30,12 +30,12 @@ _MOST_RULES = 1000
 
 NOT_CARRIED_OVER = {
     **OF_ANY_FORMAT,
-    "null": "null and absent are the same here, and a pattern of null wants the first",
+    "null": "null and absent are the same in Tamis, but a null pattern matches only null",
     "cidr": "it is not a block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
-    "wildcard": "a backslash stands before something else than * or a backslash",
-    "a field twice": "Event Ruler takes one of them and forgets the other",
-    "a field next to and inside $or": "Event Ruler takes the inner alternatives instead of both",
+    "wildcard": "a backslash precedes something other than * or a backslash",
+    "a field twice": "Event Ruler uses one of them and ignores the other",
+    "a field next to and inside $or": "Event Ruler uses the inner alternatives instead of both",
     "alternatives over arrays of records": f"$or and exists: false make more than {_MOST_RULES} rules of it",
     "an unknown match": "Event Ruler has no match of that name",
     "an invalid pattern": "a field is a record of fields or a list of alternatives",
@@ -76,7 +76,7 @@ def read(
     >>> report = read({"a": {"x": [1, 2]}, "b": {"x": [None]}})
     >>> print(report)
     1 of 2 rules imported
-    1 refused because of null: null and absent are the same here, and a pattern of null wants the first
+    1 refused because of null: null and absent are the same in Tamis, but a null pattern matches only null
     refused: b
     """
     pairs = patterns.items() if isinstance(patterns, Mapping) else patterns

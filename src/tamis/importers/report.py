@@ -198,7 +198,7 @@ class Report:
 OF_ANY_FORMAT = {
     "deep nesting": "an expression has at most 256 levels",
     "a large rule": "it has more than a million values",
-    "a repeated id": "a rule of that id is imported already, and an index has each id once",
+    "a repeated id": "a rule with that id was imported already",
     "a number": "NaN and infinite numbers are not written in rules",
 }
 """What is refused in rules of every format, with the reason."""
@@ -247,7 +247,7 @@ def gather(rules: Iterable[ImportedRule]) -> Report:
     >>> len(gather([ImportedRule("a", Expression.parse("x > 1"))]))
     1
     >>> print(gather([ImportedRule("a", Expression.parse("x > 1"))] * 2).refused[0].refused)
-    a repeated id is not carried over: a rule of that id is imported already, and an index has each id once
+    a repeated id is not carried over: a rule with that id was imported already
     """
     gathered: list[ImportedRule] = []
     ids: set[str] = set()
