@@ -1,6 +1,6 @@
 # Every target prepares what it needs: uv, the Python environment (.venv), the compiled kernel and a Java
 # runtime for Spark. All of it goes into .tools/, .venv/ and target/. Needed beforehand: Python, make and bash.
-# A Python older than 3.11, a missing cargo, C compiler or Java is made up for by the scripts in tools/.
+# A Python older than 3.11, a missing cargo, C compiler or Java is replaced by the scripts in tools/.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -46,7 +46,7 @@ DIST ?= dist
 
 UV := .tools/bin/uv
 TOOLS_PYTHON := .tools/bin/python
-# Goes before a command that calls cargo: sees to it that there is one, and a linker.
+# Prefix of commands that call cargo: provides cargo and a linker if they are missing.
 WITH_RUST := $(TOOLS_PYTHON) tools/with_rust.py
 BIN := .venv/bin
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv

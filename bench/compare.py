@@ -1,4 +1,4 @@
-"""`make bench-compare`: measure two commits against one another, and compare their answers bit for bit.
+"""`make bench-compare`: compare the speed of two commits, and their answers bit for bit.
 
     python bench/compare.py main                      # this working tree against main
     python bench/compare.py v0.1 v0.2 --scales 100K   # two commits

@@ -1,9 +1,9 @@
 """`make bench-json`: events as JSON text through Tamis and through event-ruler, in turns.
 
 The rules are those of event-ruler's own benchmark and random ones up to 100,000 (ruler/rules.py), on events
-in its layout from 200 bytes to 100 KB (ruler/lots.py). Both are asked in turns of a fraction of a second.
-What counts is the median over the turns of the ratio within a turn: a busy machine slows both. They must find
-as many matches.
+in its layout from 200 bytes to 100 KB (ruler/lots.py). Both run in turns of a fraction of a second. The
+result is the median over the turns of the ratio within a turn, because a busy machine slows both. They must
+find the same number of matches.
 
     call         Index.match(b"{}"): a call that reads and finds nothing
     match        Index.match(bytes), event by event

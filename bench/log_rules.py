@@ -1,6 +1,6 @@
 """Detection rules in the manner of Sigma, and log records of Windows hosts, for `bench/patterns.py`.
 
-A rule is a list of *selections*, each a list of tests on fields (field, modifier, values); it holds where one
+A rule is a list of *selections*, each a list of tests on fields (field, modifier, values); it matches if one
 selection does and none of its filters. Words are drawn from vocabularies with a long tail, as in public rule
 sets: few programs occur in many rules, most arguments in one.
 

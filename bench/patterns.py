@@ -8,10 +8,10 @@ two ways:
 
 What is measured, on one thread: the time to add all rules and lay them out, to open a snapshot of them, the
 first match after that, the size of the snapshot, and the time of a record, one by one from a dict (match) and
-as a batch of JSON lines (lines). Every turn is a process of its own.
+as a batch of JSON lines (lines). Every turn is a separate process.
 
 With `--base PATH`, a folder that holds another built `tamis` (the `src` of another tree), each turn also
-measures that one, and the table has the ratio. Both must find as many matches.
+measures that one, and the table has the ratio. Both must find the same number of matches.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`make bench-terms`: what computed terms, quantifiers, networks and places cost an event.
+"""`make bench-terms`: the cost of computed terms, quantifiers, networks and places per event.
 
 Each case alternates with its baseline; the result is the median over the turns. The
 time of an event is that of `Index.count_batch` on one thread over events that were read before: resolving,

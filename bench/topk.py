@@ -1,6 +1,6 @@
-"""`make bench-topk`: the best few matches next to all of them, and next to the published algorithms.
+"""`make bench-topk`: top-k compared with matching all, and with the published algorithms.
 
-Prints two tables and writes bench/results/; the published algorithms are asked at the scales up to 100K.
+Prints two tables and writes bench/results/; the published algorithms run at scales up to 100K.
 
 Optional arguments: scales such as 100K,1M, then names of workloads.
 """

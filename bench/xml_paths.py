@@ -10,11 +10,11 @@ are to compare with, so that matches grow more slowly than paths. Documents come
     build        paths per second by Index.add_many and Index.optimize
     insert       paths per second by Index.add, one at a time, into an index of this size
 
-A second table has 1,000 paths without predicates, because libxml2's streaming patterns know none:
+A second table has 1,000 paths without predicates, because libxml2's streaming patterns do not support them:
 bench/xml_patterns.c, which is compiled for it, reads a document with all patterns at once. A third one is
 about the targets: 1,000,000 paths, 10 KB and about 1,000 matches in 2 ms, and the growth from 10,000 paths.
 
-Each document is asked several times, and its fastest time counts; the table has the median of documents.
+Each document is matched several times, and its fastest time counts; the table has the median over documents.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Route a news feed: readers say by XPath what they want to read, and every document reaches those who do.
+"""Route a news feed: readers subscribe with XPath, and every document reaches those who want it.
 
     python examples/news_feed.py
 

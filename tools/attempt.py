@@ -1,4 +1,4 @@
-"""Run one step of the preparation; where it fails, say which one, what it needs, and stop.
+"""Run one step of the preparation; if it fails, report which one and what it needs, and stop.
 
 Written for Python 3.8, because `bootstrap.py` uses it.
 """

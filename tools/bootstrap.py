@@ -1,4 +1,4 @@
-"""Fill a folder with what every target of the Makefile starts from: a Python that is new enough, and uv.
+"""Prepare a folder with what every target of the Makefile needs: a Python that is new enough, and uv.
 
 The Python that runs this script may be older than Tamis needs. Then uv takes a newer one of this machine, or
 downloads one into the folder. So this script, and what it imports, is written for Python 3.8: the oldest that

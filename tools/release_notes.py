@@ -1,4 +1,4 @@
-"""Print what CHANGELOG.md says of a version that is ready to be released; refuse one that is not.
+"""Print the changes of a version from CHANGELOG.md; refuse a version that is not ready to be released.
 
 Usage: python tools/release_notes.py VERSION
 """

@@ -1,4 +1,4 @@
-"""Execute a notebook from its first cell and keep what it shows: in it, and as pictures for the docs.
+"""Execute a notebook and keep its output, in the notebook and as pictures for the docs.
 
 Usage: python tools/run_notebook.py examples/campaigns.ipynb docs/images
 

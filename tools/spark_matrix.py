@@ -1,7 +1,7 @@
-"""Runs the tests of the pipeline on several releases of Spark, each in an environment of its own.
+"""Runs the tests of the pipeline on several releases of Spark, each in its own environment.
 
-`make test-spark-matrix` runs all of them, with `SPARK_RELEASES="3.5 4.3"` some. A release is
-installed from the package index into `.cache/spark/<release>` the first time; what Spark does not decide has
+`make test-spark-matrix` runs all of them, with `SPARK_RELEASES="3.5 4.3"` some. A release is installed from
+the package index into `.cache/spark/<release>` the first time; packages that Spark does not determine have
 the version of `uv.lock`. The kernel is the one in `src`: it is built against the stable ABI, so every
 environment can use it. Tests that need a later Spark say so (`spark_since`) and are left out of older ones.
 

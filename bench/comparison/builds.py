@@ -4,7 +4,7 @@
     .compare/target            what cargo compiled, shared by all commits
     .compare/built/<tree>/     the unpacked wheel of one tree: a folder that holds `tamis` with its library
 
-Builds are found again by the hash of the tree, so that two commits with the same files share one.
+Builds are identified by the hash of the tree, so two commits with the same files share one.
 """
 
 import fcntl

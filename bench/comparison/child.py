@@ -1,8 +1,8 @@
 """The process that measures one side. It reads a request per line and answers each with a line of JSON.
 
-It uses the public face of `tamis` alone, so that it runs on commits whose internals differ. Times are in
-nanoseconds. Where Python takes part they are processor time of the process, which other work on the machine
-takes nothing from; what the kernel times itself is the least of some repetitions for each event.
+It uses only the public API of `tamis`, so that it runs on commits whose internals differ. Times are in
+nanoseconds. If Python is involved, they are processor time of the process, which other work on the machine
+does not affect; times that the kernel measures are the least of some repetitions for each event.
 """
 
 import gc

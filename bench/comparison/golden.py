@@ -1,8 +1,8 @@
-"""Everything an index can be asked, on the fixed set of `golden_inputs`, as one hash per kind of query.
+"""Every kind of query, on the fixed set of `golden_inputs`, as one hash per kind.
 
 A change that is meant to keep answers must keep these hashes: ids, their order, counts, ranks and the exact
 bits of scores. `tests/test_golden_answers.py` compares them with `golden.json`, `bench/compare.py` those of
-two commits. It uses the public face of `tamis` alone, so that it runs on commits whose internals differ.
+two commits. It uses only the public API of `tamis`, so that it runs on commits whose internals differ.
 
     python bench/comparison/golden.py            # which kinds of answers differ from golden.json
     python bench/comparison/golden.py --write    # after a change that is meant to change answers

@@ -1,7 +1,7 @@
 """A small fixed set of subscriptions and events that uses every operator, drawn with values that collide.
 
 Only `random.Random.random` is used, whose sequence Python guarantees, so that the set is the same on every
-machine and version. It depends on nothing of the project: a change of a workload generator changes no golden
+machine and version. It does not depend on the project: a change of a workload generator changes no golden
 answer.
 """
 

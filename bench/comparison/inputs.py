@@ -1,4 +1,4 @@
-"""What both sides read: subscriptions and events of a workload, made once and stored.
+"""The inputs of both sides: subscriptions and events of a workload, generated once and stored.
 
 The generators are those of the tree that runs the comparison, whatever the two commits are: both sides see
 the same bytes.

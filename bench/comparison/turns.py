@@ -1,10 +1,10 @@
 """Two sides take turns: the rounds in which they are measured, and the ratios that come out.
 
-A machine that others use is slower at one moment than at the next, by more than what is to be seen. So both
-processes are alive together and take turns in rounds of some hundredths of a second, on one core, and what is
-kept is the ratio of two adjacent rounds. The median of these is the ratio of one pair of processes.
-Then both start again: where a process happens to lie in memory is worth some percent, too. A pair starts
-with the other side than the one before it.
+The speed of a shared machine varies from moment to moment by more than the differences to be measured. So
+both processes run at the same time and take turns on one core, in rounds of some hundredths of a second, and
+the ratio of two adjacent rounds is recorded. The median of these is the ratio of one pair of processes. Then
+both start again, because the position of a process in memory also makes a difference of some percent. The
+sides alternate in starting a pair.
 """
 
 import os

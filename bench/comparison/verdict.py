@@ -1,8 +1,8 @@
-"""From ratios to a verdict: the median, an interval that holds it with 95 % confidence, and what that means.
+"""From ratios to a verdict: the median, its 95 % confidence interval, and what that means.
 
-The interval lies between two of the sorted ratios (order statistics). The probability that it holds the true
-median follows from the binomial distribution alone, however the ratios are distributed: on a machine with
-other work that is like nothing in a textbook.
+The interval lies between two of the sorted ratios (order statistics). The probability that it contains the
+true median follows from the binomial distribution alone, whatever the distribution of the ratios, which on a
+busy machine follows no standard form.
 """
 
 import math

@@ -2,12 +2,11 @@
 
 60 s windows, 1,000 events a second, 10,000 users; each event concerns one rule, and the number of alerts does
 not depend on the number of rules. Times are processor time per event, after a minute of traffic. Esper and
-Siddhi come from Maven. *Grown* is the memory that rules and events take: of Tamis, what its process has more
-than the interpreter with Arrow and all events took before; of the others, what the heap has more after a
-collection. Esper also evaluates a counting rule when an event leaves its window, which adds a few
-alerts. Its rules are one statement that is deployed with different parameters, its best case;
-`--esper-apart` compiles each rule for itself, which takes it 46 ms. Slow peers get fewer
-events, so that their windows hold less than those of Tamis.
+Siddhi come from Maven. *Grown* is the memory that rules and events take: for Tamis, the growth of the process
+beyond the interpreter with Arrow and all events; for the others, the growth of the heap after a collection.
+Esper also evaluates a counting rule when an event leaves its window, which adds a few alerts. Its rules are
+one statement that is deployed with different parameters, its best case; `--esper-apart` compiles each rule
+separately, which takes 46 ms. Slow peers get fewer events, so their windows hold less than those of Tamis.
 
 The steps of Esper's sequences follow one another among the events of a kind, as those of `strict` do;
 `sequences` also allows gaps, and keeps partial matches for them. Both find the same alerts here.

@@ -1,4 +1,4 @@
-"""The events of the benchmark, the same as java/Traffic.java makes."""
+"""The events of the benchmark, the same as those of java/Traffic.java."""
 
 from collections.abc import Iterator
 

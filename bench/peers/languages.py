@@ -3,7 +3,7 @@
 Tamis has three-valued logic: a predicate on an absent attribute is undefined. Most peers have two values. So
 negations are pushed down to the predicates first, and XOR and XNOR written out; what is left are AND, OR and
 predicates, each of which is simply not true where its attribute is absent. In that form, two values are
-enough, and every language below says the same.
+enough, and the rule means the same in every language.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Events in the layout of event-ruler's benchmark: lots of a city, with their street and their outline.
 
-Names and nesting are those of the events that event-ruler measures itself with; values are drawn from small
-and large sets, so that its rules find something. An event of nine points has about 870 bytes.
+Names and nesting are those of event-ruler's own benchmark events; values are drawn from small and large sets,
+so that its rules find something. An event of nine points has about 870 bytes.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The rule sets of event-ruler's benchmark, each rule as its pattern and as an expression of Tamis.
 
-What each set asks is what event-ruler's `Benchmarks` class asks, five rules a set. Left out: the set that
-looks into an array of objects ("complex arrays"), as attributes of Tamis have one value.
+The sets are those of event-ruler's `Benchmarks` class, five rules each, except for the set that looks into an
+array of objects ("complex arrays").
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Make the snapshot that the workers of the service share: python publish.py campaigns.csv ads.tamis."""
+"""Write the snapshot that the workers of the service share: python publish.py campaigns.csv ads.tamis."""
 
 import sys
 
@@ -8,7 +8,7 @@ import tamis
 
 
 def publish(campaigns: str, snapshot: str) -> None:
-    """Replace the snapshot by the campaigns of a table, as a whole or not at all."""
+    """Replace the snapshot with the campaigns of a table, atomically."""
     index = tamis.Index()
     index.add_table(pyarrow.csv.read_csv(campaigns))
     index.save(snapshot, overwrite=True)

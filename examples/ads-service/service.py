@@ -15,7 +15,7 @@ import tamis
 
 @asynccontextmanager
 async def follow_snapshot(app: FastAPI) -> AsyncIterator[None]:
-    """Open the snapshot when a worker starts; a new one takes over within the interval, warmed up."""
+    """Open the snapshot when a worker starts; a new one is warmed up and takes over within the interval."""
     seconds = float(os.environ.get("ADS_INTERVAL", "1"))
     with tamis.open(os.environ["ADS"], watch=True, interval=seconds, warm_up=[{"country": "CA"}]) as live:
         app.state.live = live
@@ -27,8 +27,8 @@ app = FastAPI(lifespan=follow_snapshot)
 
 @app.post("/ads")
 def ads(page_view: dict[str, Any], k: int = 3) -> dict[str, Any]:
-    """The best campaigns for a page view, with what to show."""
-    index = app.state.live.index  # one snapshot for the whole answer, also if another takes over meanwhile
+    """The best campaigns for a page view, with the pages to show."""
+    index = app.state.live.index  # one snapshot for the whole answer, even if another takes over meanwhile
     try:
         best = index.top_k(page_view, k=k)
     except tamis.TamisError as error:

@@ -1,6 +1,6 @@
 """Sigma rules over a stream of log records: tail -F events.jsonl | python watch_logs.py rules/.
 
-Each line is one record as JSON. Alerts are JSON lines too, the gravest first, as soon as their line is read.
+Each line is one record as JSON. Alerts are JSON lines too, the most severe first, as soon as a line is read.
 """
 
 import json
@@ -16,14 +16,14 @@ LEVELS = ("informational", "low", "medium", "high", "critical")
 
 
 def load_rules(folder: str) -> tamis.Index:
-    """The rules of a folder as one index; what cannot be carried over is told, not dropped silently."""
+    """The rules of a folder as one index; rules that cannot be imported are reported."""
     report = sigma.read(sorted(Path(folder).rglob("*.yml")), keywords_in=["message"])
     print(report, file=sys.stderr)
     return report.to_index()
 
 
 def alerts(rules: tamis.Index, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """What the lines of a log match; a line that is no record is an alert of its own."""
+    """The matches of the lines of a log; a line that is not a record is reported as an error."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -1,5 +1,5 @@
-//! What every reader of untrusted bytes must keep to, one function for each: it takes any bytes, and
-//! panics when a promise is broken. The coverage-guided fuzzer (`fuzz_targets/`) calls these.
+//! The promises of every reader of untrusted bytes, one function for each: it takes any bytes, and panics if
+//! a promise is broken. The coverage-guided fuzzer (`fuzz_targets/`) calls these.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-"""Tamis: reverse search. Millions of standing Boolean expressions, and for each event all that it satisfies.
+"""Tamis: reverse search. It stores millions of Boolean expressions and finds those that an event satisfies.
 
 >>> import tamis
 >>> from tamis import col

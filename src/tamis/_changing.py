@@ -48,9 +48,9 @@ class Changing:
         """Add a subscription under a new id.
 
         The expression is text, a `tamis.Expression`, a boolean column or the JSON form as a dict. `weights`
-        are per attribute, for predicates without a boost of their own. `owner` says on whose behalf the
-        subscription is held; see `Index.owners`. Before `starts` and from `expires` on (a datetime, or UTC
-        microseconds) the subscription matches nothing.
+        are per attribute, for predicates without a boost. `owner` is the party to which the subscription
+        belongs; see `Index.owners`. Before `starts` and from `expires` on (a datetime, or UTC microseconds)
+        the subscription matches nothing.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -75,7 +75,7 @@ class Changing:
         expires: Moment | None = None,
         starts: Moment | None = None,
     ) -> None:
-        """Put another subscription in the place of the one with this id; nothing of the old one is kept.
+        """Replace the subscription with this id; nothing of the old one is kept.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -123,7 +123,7 @@ class Changing:
         self._kernel.remove(id)
 
     def set_priority(self, id: Id, priority: float) -> None:
-        """Change the priority of a subscription, at once; its expression stays as it is.
+        """Change the priority of a subscription, effective immediately.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -135,7 +135,7 @@ class Changing:
         self._kernel.set_priority(id, priority)
 
     def set_weights(self, id: Id, weights: Mapping[str, float]) -> None:
-        """Change the weights per attribute of a subscription, at once; its expression stays as it is.
+        """Change the weights per attribute of a subscription, effective immediately.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -162,9 +162,9 @@ class Changing:
     ) -> list[RefusedRow]:
         """Add many subscriptions; all become visible together.
 
-        Each argument is a list, or an Arrow, Polars, pandas or NumPy column, which is read where it lies.
-        With `on_error="raise"` the first bad row raises and nothing is added; with "collect" the good rows
-        are added and the bad ones returned.
+        Each argument is a list, or an Arrow, Polars, pandas or NumPy column, which is read in place. With
+        `on_error="raise"`, the first bad row raises an error and nothing is added; with "collect", the good
+        rows are added and the bad ones returned.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -201,11 +201,11 @@ class Changing:
         starts: Iterable[Moment | None] | None = None,
         on_error: Literal["raise", "collect"] = "raise",
     ) -> list[RefusedRow]:
-        """Add many subscriptions, or replace those whose ids are there.
+        """Add many subscriptions, or replace those whose ids exist.
 
-        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad one leaves
-        the index as it was, or is returned with `on_error="collect"`. Then those that are new become
-        visible together, and each replaced one by itself.
+        Arguments are those of `add_many`. All rows are checked before anything changes, so a bad row leaves
+        the index unchanged, or is returned with `on_error="collect"`. Then all new subscriptions become
+        visible together, and each replaced one separately.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -244,7 +244,7 @@ class Changing:
     def remove_many(self, ids: Iterable[Id], *, missing: Literal["raise", "ignore"] = "raise") -> int:
         """Remove many subscriptions; returns how many.
 
-        With `missing="raise"`, an id that is not there raises before anything is removed.
+        With `missing="raise"`, an unknown id raises an error before anything is removed.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -277,10 +277,10 @@ class Changing:
         self.remove_many(self._kernel.ids(), missing="ignore")
 
     def update(self, id: Id, **fields: Any) -> None:
-        """Change some fields of a subscription, and keep the others.
+        """Change some fields of a subscription and keep the others.
 
         Fields are `expression`, `priority`, `weights`, `tags`, `owner`, `payload`, `expires` and `starts`;
-        `None` takes one away.
+        `None` removes one.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -326,7 +326,7 @@ class Changing:
         self.update(id, expires=expires)
 
     def set_starts(self, id: Id, starts: Moment | None) -> None:
-        """Change from when on a subscription matches; None means from the first.
+        """Change when a subscription starts to match; None means from the beginning.
 
         >>> from tamis import Index
         >>> from datetime import date
@@ -341,8 +341,8 @@ class Changing:
     def add_table(self, table: Any, *, on_error: Literal["raise", "collect"] = "raise") -> list[RefusedRow]:
         """Add the rows of a table: pyarrow, pandas, Polars, DuckDB, or anything that offers Arrow data.
 
-        The columns `id` and `expression` are needed; `priority`, `weights`, `tags`, `owner`, `payload`,
-        `expires` and `starts` may be there too. Others are not read; one that looks misspelt brings a
+        The columns `id` and `expression` are required; `priority`, `weights`, `tags`, `owner`, `payload`,
+        `expires` and `starts` are optional. Other columns are ignored; one that looks misspelt raises a
         `tamis.UnknownColumnWarning`.
 
         >>> from tamis import Index

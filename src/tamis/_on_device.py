@@ -11,15 +11,15 @@ class OnDevice:
     _kernel: _kernel.Index
 
     def to_gpu(self, *, memory: int | None = None, device: int = 0) -> bool:
-        """Match batches on a GPU from now on; see docs/gpu.md for when that pays.
+        """Match batches on a GPU from now on; see docs/gpu.md for when that pays off.
 
-        The index is copied there when the first batch comes, and kept in step: what is added, replaced or
-        removed later costs what has changed. Answers are the same as before. Single events, small batches,
-        events with intervals and scores other than the priority are matched by the processor, as before.
+        The index is copied there when the first batch comes, and kept up to date: later changes cost only
+        their own size. Answers are the same as before. Single events, small batches, events with intervals,
+        and scores other than priority and relevance are matched by the processor, as before.
 
-        `memory` is how many bytes of the GPU's memory may be taken, nine tenths of what is free by default;
-        `device` is the number of the GPU. Returns whether there is one that can be used; a warning says why
-        not, and again if it fails later. The processor answers then.
+        `memory` limits the bytes of GPU memory, by default nine tenths of what is free; `device` is the
+        number of the GPU. Returns whether a GPU can be used; a warning says why not, and again if it fails
+        later. Then the processor answers.
 
         >>> import tamis, warnings
         >>> index = tamis.Index()

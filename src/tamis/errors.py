@@ -15,7 +15,7 @@ import warnings
 
 
 class TamisError(Exception):
-    """The base of every error that Tamis raises.
+    """The base class of all errors that Tamis raises.
 
     >>> issubclass(SnapshotError, TamisError)
     True
@@ -23,7 +23,7 @@ class TamisError(Exception):
 
 
 class UnknownAttributeWarning(UserWarning):
-    """A score or a dimension names an attribute that no subscription has, so it always counts 0.
+    """A score or a dimension names an attribute that no subscription uses, so it always counts 0.
 
     >>> issubclass(UnknownAttributeWarning, TamisError)
     False
@@ -31,7 +31,7 @@ class UnknownAttributeWarning(UserWarning):
 
 
 class UnknownColumnWarning(UserWarning):
-    """A table of subscriptions has a column that is not read, and whose name looks misspelt.
+    """A table of subscriptions has an ignored column whose name looks misspelt.
 
     >>> issubclass(UnknownColumnWarning, UserWarning)
     True
@@ -39,10 +39,10 @@ class UnknownColumnWarning(UserWarning):
 
 
 class ValueWarning(UserWarning):
-    """A value of an event that makes predicates undefined and is hardly meant.
+    """A value of an event that makes predicates undefined, probably by mistake.
 
-    It is of a kind that no predicate on its attribute expects, or nothing in the language can hold it. An
-    index warns of each attribute once; `stats()["observed"]["type_mismatches"]` counts all such values.
+    Its kind is one that no predicate on its attribute expects, or the language cannot represent it. An index
+    warns once per attribute; `stats()["observed"]["type_mismatches"]` counts all such values.
 
     >>> import tamis, warnings
     >>> index = tamis.Index()
@@ -57,10 +57,10 @@ class ValueWarning(UserWarning):
 
 
 class UnreadableValueWarning(ValueWarning):
-    """Nothing in the language can hold a value of an event, so its attribute is absent.
+    """The language cannot represent a value of an event, so its attribute is absent.
 
-    Such are integers of more than 64 bits, lists of mixed kinds, NaT. `tamis.Index(strict=True)` raises
-    instead.
+    Examples are integers of more than 64 bits, lists of mixed kinds, and NaT. `tamis.Index(strict=True)`
+    raises an error instead.
 
     >>> issubclass(UnreadableValueWarning, ValueWarning)
     True
@@ -68,7 +68,7 @@ class UnreadableValueWarning(ValueWarning):
 
 
 def warn_of_value(message: str, unreadable: bool = False) -> None:
-    """Warn of a value, at the place outside of this package that asked about the event.
+    """Warn about a value, at the caller outside this package.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -85,10 +85,10 @@ def warn_of_value(message: str, unreadable: bool = False) -> None:
 
 
 class ExpressionError(TamisError, ValueError):
-    """An expression that cannot be read, built or accepted.
+    """An expression that cannot be parsed, built or accepted.
 
     `line` and `column` count from 1 and are `None` when the expression did not come from text; `hint` says
-    what would be right, where that is known. The message shows the line with a caret under the place.
+    what would be right, if known. The message shows the line with a caret under the error.
 
     >>> error = ExpressionError("unknown operator", line=1, column=5, hint="write =", snippet="x ~ 1")
     >>> error.line, error.column, error.hint
@@ -123,13 +123,13 @@ class ExpressionError(TamisError, ValueError):
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by parts, so that errors keep their place on the way out of a worker process."""
+        """Pickle by parts, so that errors keep their position when they leave a worker process."""
         parts = {"line": self.line, "column": self.column, "hint": self.hint, "snippet": self.snippet}
         return (_rebuild, (type(self), self.reason, parts))
 
 
 class UnsupportedExpressionError(TamisError, ValueError):
-    """An expression that the chosen algorithm cannot hold, such as an OR in a conjunction-only tree.
+    """An expression that the chosen algorithm does not support, such as an OR in a conjunction-only tree.
 
     >>> issubclass(UnsupportedExpressionError, TamisError)
     True
@@ -149,7 +149,7 @@ class EventError(TamisError, ValueError):
 
 
 class XmlError(EventError):
-    """A document that is not well-formed XML, or beyond a limit; `line` and `column` count from 1.
+    """A document that is not well-formed XML or exceeds a limit; `line` and `column` count from 1.
 
     >>> import tamis
     >>> try:
@@ -165,12 +165,12 @@ class XmlError(EventError):
         self.message, self.line, self.column = message, line, column
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For pickle: what it was made of."""
+        """Pickle by parts."""
         return (type(self), (self.message, self.line, self.column))
 
 
 class IdError(TamisError, ValueError):
-    """An id of another type than the index's: one index has integers or strings, never both.
+    """An id whose type differs from that of the index: an index has integers or strings, never both.
 
     >>> issubclass(DuplicateIdError, IdError), issubclass(UnknownIdError, IdError)
     (True, True)
@@ -178,7 +178,7 @@ class IdError(TamisError, ValueError):
 
 
 class DuplicateIdError(IdError):
-    """An id that is added but already there; `replace` or `upsert` would change it.
+    """An added id that already exists; use `replace` or `upsert` to change it.
 
     >>> issubclass(DuplicateIdError, ValueError)
     True
@@ -186,7 +186,7 @@ class DuplicateIdError(IdError):
 
 
 class UnknownIdError(IdError, KeyError):
-    """An id that is not there. Also a `KeyError`, as for a dict.
+    """An unknown id. Also a `KeyError`, as for a dict.
 
     >>> issubclass(UnknownIdError, KeyError)
     True

@@ -30,9 +30,10 @@ APPROXIMATE = 'the index compares the intervals around values (overlap="approxim
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What keeps a subscription from matching, whatever its expression says: its time or its tags.
+    """A reason other than its expression why a subscription does not match: its time or its tags.
 
-    `kind` names the argument of `match` that is not met; `text` says what is, `needs` what would change it.
+    `kind` names the argument of `match` that is not met; `text` describes the state, `needs` what would
+    change it.
 
     >>> import tamis
     >>> index = tamis.Index()
@@ -60,12 +61,12 @@ class Explanation:
     """A node of an expression as it was written, with its truth for an event.
 
     A predicate has an `attribute` and the `value` that the event has there (None when absent); `seen` says
-    the same in words, and whether the value is of a type that the predicate can use. A connective has
-    `children`. Printing one shows the whole tree; so does `rich.print`, in colour.
+    the same in words, and whether the predicate can use the type of the value. A connective has `children`.
+    Printing one shows the whole tree; so does `rich.print`, in colour.
 
-    The root also knows whether the subscription `matches`: the expression may be true and the subscription
-    expired, or without the tags that were asked for; then `exclusions` says so. It is `approximate` if the
-    algorithm reports a match although the expression is not true (`overlap="approximate"` of BE*-Tree).
+    The root also knows whether the subscription `matches`: if the expression is true but the subscription has
+    expired or lacks the required tags, `exclusions` says so. It is `approximate` if the algorithm reports a
+    match although the expression is not true (`overlap="approximate"` of BE*-Tree).
 
     >>> import tamis
     >>> index = tamis.Index()
@@ -190,7 +191,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Change:
-    """A predicate that would have to change: what the event has there now, and what it has to become.
+    """A predicate that would have to change: the current value of the event, and the required one.
 
     >>> import tamis
     >>> index = tamis.Index()
@@ -213,12 +214,12 @@ class Change:
 
 @dataclass(frozen=True)
 class WhyNot:
-    """What stands between an event and a subscription.
+    """The reasons why an event does not match a subscription.
 
-    `answer` is "matches", "excluded" (its expression is true, but the subscription expired or lacks the tags
-    that were asked for), "changes", "impossible" (no change of its predicates would help) or "unknown" (the
-    search for an answer was cut short). `changes` are the fewest that would do, if `is_smallest`;
-    `exclusions` must change in any case.
+    `answer` is "matches", "excluded" (its expression is true, but the subscription has expired or lacks the
+    required tags), "changes", "impossible" (no change of its predicates would help) or "unknown" (the search
+    for an answer was cut short). `changes` are a smallest sufficient set if `is_smallest`; `exclusions` must
+    change in any case.
 
     >>> import tamis
     >>> index = tamis.Index()

@@ -1,7 +1,7 @@
 """Expressions written in Python: `col("age").between(22, 36) & ~col("opted_out")`.
 
 The names are those of PySpark and Polars. A column is an attribute, or something computed from attributes,
-that has not been tested yet; testing it gives an `Expression`. A boolean column may stand for itself:
+that has not been tested yet; testing it gives an `Expression`. A boolean column is a test by itself:
 `~col("opted_out")`.
 """
 
@@ -17,16 +17,15 @@ from tamis.errors import ExpressionError
 def parse(
     text: str, values: Sequence[Any] | None = None, *, missing: Literal["unknown", "false"] = "unknown"
 ) -> Expression:
-    """Read an expression from text; each `?` in it takes one of `values`, whatever they hold.
+    """Parse an expression from text; each `?` in it is replaced by one of `values`, always as a literal.
 
     >>> parse("age BETWEEN 22 AND 36 AND country IN ('CA', 'US')").attributes
     ['age', 'country']
     >>> print(parse("name = ? AND country IN (?)", ["Joe's Diner", ["CA", "US"]]))
     name = 'Joe\\'s Diner' AND country IN ('CA', 'US')
 
-    With `missing="false"` it is read as two-valued logic does: a predicate whose attribute is absent, or of
-    another kind, is false instead of undefined, and its negation true. `rewritten` says which predicates
-    that concerns.
+    With `missing="false"`, logic is two-valued: a predicate whose attribute is absent, or of another kind, is
+    false instead of undefined, and its negation is true. `rewritten` lists the affected predicates.
 
     >>> rule = parse("NOT user = 'root'", missing="false")
     >>> print(rule, rule.rewritten)
@@ -47,7 +46,7 @@ def at_least(count: int, *expressions: "Expression | Column") -> Expression:
 
 
 def at_most(count: int, *expressions: "Expression | Column") -> Expression:
-    """Not more than this many of the expressions are true, and the others are false.
+    """At most this many of the expressions are true, and the others are false.
 
     >>> print(at_most(1, col("a"), col("b")))
     NOT AT LEAST 2 OF (a, b)
@@ -56,7 +55,7 @@ def at_most(count: int, *expressions: "Expression | Column") -> Expression:
 
 
 def exactly(count: int, *expressions: "Expression | Column") -> Expression:
-    """This many of the expressions are true, and the others are false.
+    """Exactly this many of the expressions are true, and the others are false.
 
     >>> print(exactly(1, col("a"), col("b")))
     AT LEAST 1 OF (a, b) AND NOT AT LEAST 2 OF (a, b)
@@ -65,7 +64,7 @@ def exactly(count: int, *expressions: "Expression | Column") -> Expression:
 
 
 def exists(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
-    """Some element of an array, for which the body is true. An element that is a record has fields.
+    """The body is true for some element of an array. If the elements are records, use their fields.
 
     >>> print(exists("items", lambda i: (i["price"] > 5) & (i["sku"] == "A")))
     exists(items, i -> i.price > 5 AND i.sku = 'A')
@@ -74,7 +73,7 @@ def exists(array: "str | Column", body: "Callable[[Column], Expression | Column]
 
 
 def forall(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
-    """All elements of an array: the body is true for each. It is true for an empty array.
+    """The body is true for all elements of an array. True for an empty array.
 
     >>> print(forall("tags", lambda t: t.startswith("a")))
     forall(tags, t -> startswith(t, 'a'))
@@ -83,7 +82,7 @@ def forall(array: "str | Column", body: "Callable[[Column], Expression | Column]
 
 
 def any_of(array: "str | Column", body: "Callable[[Column], Expression | Column]") -> "Column":
-    """As `exists`, where a value that is no array is an array of one.
+    """Like `exists`, but a value that is not an array counts as an array of one element.
 
     >>> print(any_of("tags", lambda t: t == "new"))
     any(tags, t -> t = 'new')
@@ -92,7 +91,7 @@ def any_of(array: "str | Column", body: "Callable[[Column], Expression | Column]
 
 
 def all_strings() -> "Column":
-    """All strings of the event, wherever they lie: an array that only a quantifier takes.
+    """All strings of the event, at any depth: an array that only quantifiers accept.
 
     >>> print(any_of(all_strings(), lambda s: s.ilike("%mimikatz%")))
     any(all_strings(), s -> s ILIKE '%mimikatz%')
@@ -107,7 +106,7 @@ ALL_STRINGS = Term.strings().name
 def within_distance(
     lat: "str | Column", lon: "str | Column", centre_lat: float, centre_lon: float, metres: float
 ) -> "Column":
-    """A point, given by its latitude and longitude in degrees, that lies within this many metres of another.
+    """The point at this latitude and longitude (in degrees) is within this many metres of another.
 
     >>> print(within_distance("lat", "lon", 52.52, 13.4, 1500))
     within_distance(lat, lon, 52.52, 13.4, 1500)
@@ -116,7 +115,7 @@ def within_distance(
 
 
 def within_polygon(lat: "str | Column", lon: "str | Column", wkt: str) -> "Column":
-    """A point, given by its latitude and longitude in degrees, that lies in a polygon.
+    """The point at this latitude and longitude (in degrees) is in a polygon.
 
     >>> print(within_polygon("lat", "lon", "POLYGON((0 0, 2 0, 0 2, 0 0))"))
     within_polygon(lat, lon, 'POLYGON((0 0, 2 0, 0 2, 0 0))')
@@ -125,7 +124,7 @@ def within_polygon(lat: "str | Column", lon: "str | Column", wkt: str) -> "Colum
 
 
 def current_timestamp() -> "Column":
-    """The moment of the query: its `now`, or the time at which it is asked.
+    """The moment of the query: its `now`, or else the current time.
 
     >>> from datetime import timedelta
     >>> print(col("seen") > current_timestamp() - timedelta(days=7))
@@ -170,7 +169,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The name of the attribute, or the text of what is computed: weights and dimensions name it so."""
+        """The name of the attribute, or the text of the computed term, as weights and dimensions use it."""
         return self._term.name
 
     def __getitem__(self, field: str) -> "Column":
@@ -182,21 +181,21 @@ class Column:
         return Column(f"{self.name}.{field}")
 
     def __str__(self) -> str:
-        """The text of what it looks at."""
+        """The text of the term."""
         return str(self._term)
 
     def __repr__(self) -> str:
-        """The call that makes it."""
+        """The call that creates it."""
         return f"tamis.term({self.name!r})" if self._term.is_computed else f"col({self.name!r})"
 
     # --- comparisons -----------------------------------------------------------------------------
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
-        """Equal. `None` is undefined for every event: `is_null` is meant."""
+        """Equal. Comparing with `None` is undefined for every event: use `is_null` instead."""
         return self._test("=", value)
 
     def __ne__(self, value: object) -> Expression:  # type: ignore[override]
-        """Not equal; undefined where the attribute is absent."""
+        """Not equal; undefined if the attribute is absent."""
         return self._test("=", value, negated=True)
 
     def __lt__(self, value: object) -> Expression:
@@ -216,7 +215,7 @@ class Column:
         return self._test(">=", value)
 
     def eq_null_safe(self, value: object) -> Expression:
-        """Equal, where absent equals `None` and nothing else.
+        """Equal; an absent attribute equals `None` and nothing else.
 
         >>> print(col("age").eq_null_safe(None))
         age <=> NULL
@@ -258,7 +257,7 @@ class Column:
         return self._test("IS NULL", negated=True)
 
     def is_true(self) -> Expression:
-        """The boolean attribute is true: false, not undefined, when it is absent or no boolean.
+        """The boolean attribute is true. False, not undefined, if it is absent or not a boolean.
 
         >>> print(col("vip").is_true())
         vip IS TRUE
@@ -274,7 +273,7 @@ class Column:
         return self.__tamis_expression__().is_false()
 
     def is_unknown(self) -> Expression:
-        """The boolean attribute is absent, or no boolean.
+        """The boolean attribute is absent or not a boolean.
 
         >>> print(col("vip").is_unknown())
         vip IS UNKNOWN
@@ -284,7 +283,7 @@ class Column:
     # --- strings ---------------------------------------------------------------------------------
 
     def like(self, pattern: str) -> Expression:
-        r"""Match a pattern: `%` is any text, `_` any one character, `\` takes the next one as it is.
+        r"""Match a pattern: `%` is any text, `_` any one character, `\` escapes the next one.
 
         >>> print(col("name").like("A%"))
         name LIKE 'A%'
@@ -292,7 +291,7 @@ class Column:
         return self._test("LIKE", pattern)
 
     def ilike(self, pattern: str) -> Expression:
-        """Match a pattern without regard to case.
+        """Match a pattern, ignoring case.
 
         >>> print(col("name").ilike("a%"))
         name ILIKE 'a%'
@@ -336,7 +335,7 @@ class Column:
     def xpath(self, path: str, namespaces: Mapping[str, str] | None = None) -> Expression:
         """Be an XML document in which a path selects something.
 
-        `namespaces` says what the prefixes in the path stand for.
+        `namespaces` maps the prefixes in the path to URIs.
 
         >>> print(col("doc").xpath("/news//item[price > 5]/title"))
         xpath(doc, '/news//item[price > 5]/title')
@@ -369,11 +368,11 @@ class Column:
     # --- a boolean attribute on its own ----------------------------------------------------------
 
     def __tamis_expression__(self) -> Expression:
-        """The column as an expression: true where the attribute is true."""
+        """The column as an expression: true if the attribute is true."""
         return self._test("truth")
 
     def __invert__(self) -> Expression:
-        """False where the attribute is true."""
+        """False if the attribute is true."""
         return ~self.__tamis_expression__()
 
     def __and__(self, other: "Expression | Column") -> Expression:
@@ -455,11 +454,11 @@ class Column:
         return call("/", other, self)
 
     def __mod__(self, other: object) -> "Column":
-        """What a division leaves, with the sign of the dividend."""
+        """The remainder of a division, with the sign of the dividend."""
         return call("%", self, other)
 
     def __rmod__(self, other: object) -> "Column":
-        """What a division leaves."""
+        """The remainder of a division."""
         return call("%", other, self)
 
     def __neg__(self) -> "Column":
@@ -495,7 +494,7 @@ class Column:
         return call("length", self)
 
     def cast(self, to: str) -> "Column":
-        """The value as another type: bool, int, float, string or timestamp. Undefined where that fails.
+        """The value as another type: bool, int, float, string or timestamp. Undefined if that fails.
 
         >>> print(col("age").cast("int") > 30)
         CAST(age AS int) > 30
@@ -538,7 +537,7 @@ COMPARISONS = frozenset({"=", "<", "<=", ">", ">=", "<=>"})
 
 
 def term(text: str) -> Column:
-    """Read what is computed from attributes, to test it.
+    """Parse a computed term, to test it.
 
     >>> print(term("hour(from_utc_timestamp(ts, 'Europe/Berlin'))").between(8, 18))
     hour(from_utc_timestamp(ts, 'Europe/Berlin')) BETWEEN 8 AND 18
@@ -547,7 +546,7 @@ def term(text: str) -> Column:
 
 
 def call(function: str, *arguments: object) -> Column:
-    """Apply a function to columns and values, to test the outcome.
+    """Apply a function to columns and values, to test the result.
 
     >>> print(call("coalesce", col("nickname"), col("name")) == "Ada")
     coalesce(nickname, name) = 'Ada'

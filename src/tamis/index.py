@@ -34,21 +34,22 @@ ALGORITHMS: tuple[str, ...] = tuple(_kernel.algorithms())
 
 
 class Index(Changing, Matching, OnDevice):
-    """Subscriptions, and for each event those that it satisfies.
+    """Holds subscriptions and finds those that an event satisfies.
 
-    A `schema` (attribute -> name of a type) makes the index refuse predicates that cannot fit, and read ISO
-    strings and epoch numbers as timestamps where they are declared; without one attributes are learnt from
-    the subscriptions, and values stay as they are. What no value can hold (an integer of more than 64 bits, a
-    list of mixed kinds) makes its attribute absent; with `strict`, it raises `tamis.EventError`.
+    With a `schema` (attribute -> name of a type), the index refuses predicates that do not fit the types, and
+    reads ISO strings and epoch numbers as timestamps where these are declared. Without one, attributes are
+    learnt from the subscriptions, and values are used as they are. A value that the language cannot represent
+    (an integer of more than 64 bits, a list of mixed kinds) makes its attribute absent; with `strict`, it
+    raises `tamis.EventError`.
 
     `algorithm` is one of `tamis.ALGORITHMS`, and `options` are that algorithm's. Ids are strings or 64-bit
-    integers; the first one fixes which.
+    integers; the first id decides which.
 
-    An index learns from the events it sees. With `optimize="auto"` one of 10,000 subscriptions or more is
-    reorganized in the background when events turn out to have many more candidates than it was laid out
-    for, or when it knew of none. What was added bit by bit is put together once events have paid for that.
-    Both take at most a twentieth of the time, and never change an answer. With `"manual"` only `optimize()`
-    does that, and what was opened from a file stays as it is.
+    An index learns from the events it sees. With `optimize="auto"`, an index of 10,000 subscriptions or more
+    is reorganized in the background if events have many more candidates than its layout was chosen for, or if
+    the layout was chosen without any events. Small segments are merged once they have cost more than merging
+    them takes. Both take at most a twentieth of the time, and never change an answer. With `"manual"`, only
+    `optimize()` does this. An index that was opened from a file is not reorganized.
 
     >>> import tamis
     >>> from tamis import col
@@ -72,7 +73,7 @@ class Index(Changing, Matching, OnDevice):
         optimize: Literal["auto", "manual"] = "auto",
         strict: bool = False,
     ) -> None:
-        """Make an empty index."""
+        """Create an empty index."""
         declared = None if schema is None else json.dumps(plain_schema(schema))
         self._kernel = _kernel.Index(algorithm, declared, list((options or {}).items()), optimize, strict)
         self._answer_from(self._kernel)
@@ -89,7 +90,7 @@ class Index(Changing, Matching, OnDevice):
         return index
 
     def _empty_like(self) -> "Index":
-        """An index without subscriptions that refuses what this one refuses."""
+        """An empty index with the same restrictions as this one."""
         return Index(self.schema, self.algorithm, self.options, optimize="manual", strict=self.strict)
 
     # --- looking up --------------------------------------------------------------------------------
@@ -118,11 +119,11 @@ class Index(Changing, Matching, OnDevice):
             return default
 
     def __iter__(self) -> Iterator[Id]:
-        """The ids, sorted, of the version that is current now; changes during the walk do not show."""
+        """The sorted ids of the current version; changes during the iteration are not visible."""
         return self._kernel.ids()
 
     def items(self) -> Iterator[tuple[Id, Subscription]]:
-        """Ids and subscriptions, sorted by id; those removed during the walk are left out.
+        """Ids and subscriptions, sorted by id; those removed during the iteration are left out.
 
         >>> index = Index()
         >>> index.add("a", "x > 1")
@@ -176,7 +177,7 @@ class Index(Changing, Matching, OnDevice):
 
     @property
     def generation(self) -> int:
-        """The number of the current version: every published change raises it.
+        """The number of the current version; every published change increments it.
 
         >>> index = Index()
         >>> before = index.generation
@@ -188,7 +189,7 @@ class Index(Changing, Matching, OnDevice):
 
     @property
     def algorithm(self) -> str:
-        """The algorithm that the index was made with.
+        """The algorithm of the index.
 
         >>> Index(algorithm="scan").algorithm
         'scan'
@@ -197,7 +198,7 @@ class Index(Changing, Matching, OnDevice):
 
     @property
     def options(self) -> dict[str, bool | int | float | str]:
-        """The options of the algorithm that the index was made with.
+        """The options of the algorithm.
 
         >>> Index(algorithm="a-tree", options={"zero_suppression": False}).options
         {'zero_suppression': False}
@@ -216,7 +217,7 @@ class Index(Changing, Matching, OnDevice):
 
     @property
     def strict(self) -> bool:
-        """Whether what no value can hold raises an error, instead of making its attribute absent.
+        """Whether an unreadable value raises an error instead of making its attribute absent.
 
         >>> index = Index(strict=True)
         >>> index.add("a", "n > 1")
@@ -230,9 +231,9 @@ class Index(Changing, Matching, OnDevice):
 
     @property
     def attributes(self) -> dict[str, tuple[str, ...]]:
-        """The attributes that subscriptions ask for, with the kinds of values that predicates expect there.
+        """The attributes that subscriptions use, with the kinds of values that predicates expect.
 
-        No kinds mean that any value will do, as for `IS NULL`.
+        An empty list means any kind, as for `IS NULL`.
 
         >>> index = Index()
         >>> index.add("a", "age > 21 AND (name LIKE 'A%' OR name IS NULL)")
@@ -245,7 +246,7 @@ class Index(Changing, Matching, OnDevice):
     def tags(self) -> dict[str, int]:
         """The tags that subscriptions have, with the number of subscriptions that have each.
 
-        Asking for a tag that is not among them is no error: nothing matches.
+        Selecting an unknown tag is not an error: nothing matches.
 
         >>> index = Index()
         >>> index.add("a", "x > 1", tags=["q4", "north"])
@@ -258,7 +259,8 @@ class Index(Changing, Matching, OnDevice):
     def payloads(self, ids: Iterable[Id], *, most_bytes: int | None = None) -> list[bytes | None]:
         """The payloads of many subscriptions, in the order of the ids.
 
-        With `most_bytes`, only those of the first ids that together have no more bytes, and of one at least.
+        With `most_bytes`, only those of the first ids that together have at most that many bytes, but at
+        least one.
 
         >>> index = Index()
         >>> index.add("a", "x > 1", payload=b"campaign 1")
@@ -284,8 +286,8 @@ class Index(Changing, Matching, OnDevice):
     ) -> Explanation:
         """Why a subscription matches an event or does not: its expression as written, with truths and values.
 
-        Tags and `now` are those of `match`, and so is the answer: a subscription that expired or has other
-        tags is no match, and the explanation says so first.
+        Tags and `now` are those of `match`, and the answers agree: a subscription that has expired or has
+        other tags does not match, and the explanation says so first.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
@@ -314,7 +316,7 @@ class Index(Changing, Matching, OnDevice):
     ) -> WhyNot:
         """The fewest predicates that would have to change for a subscription to match an event.
 
-        Tags and `now` are those of `match`: what they exclude is named first, with what would change it.
+        Tags and `now` are those of `match`; exclusions by them come first, with what would change them.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
@@ -334,9 +336,9 @@ class Index(Changing, Matching, OnDevice):
     ) -> str:
         """The expression of a subscription as a Mermaid or Graphviz diagram, coloured by truth for an event.
 
-        With `neighbours`, its place in the index instead: the normal form, each part once, and at most so
-        many other subscriptions that share a subexpression, pointing at what they share. Subscriptions share
-        with those that were added together with them, or that a merge has brought together since.
+        With `neighbours`, its place in the index instead: the normal form, each part once, and at most that
+        many other subscriptions that share a subexpression, each pointing to the shared part. Subscriptions
+        share parts with those that were added together with them or merged with them later.
 
         >>> index = Index()
         >>> index.add("a", "age >= 22 AND country = 'CA'")
@@ -352,7 +354,7 @@ class Index(Changing, Matching, OnDevice):
     # --- how it is doing ---------------------------------------------------------------------------
 
     def stats(self) -> dict[str, Any]:
-        """What the index is made of, and what matching has cost so far.
+        """The parts of the index, and the cost of matching so far.
 
         >>> index = Index()
         >>> index.add("a", "x > 1")
@@ -365,7 +367,7 @@ class Index(Changing, Matching, OnDevice):
         return stats
 
     def reset_stats(self) -> None:
-        """Forget what matching has cost so far.
+        """Reset the statistics of matching.
 
         >>> index = Index()
         >>> index.reset_stats()
@@ -375,9 +377,9 @@ class Index(Changing, Matching, OnDevice):
         self._kernel.reset_stats()
 
     def optimize(self, *, background: bool = False) -> None:
-        """Reorganize the index for the events seen so far. Matching goes on meanwhile.
+        """Reorganize the index for the events seen so far. Matching continues meanwhile.
 
-        An index does so by itself unless it was made with `optimize="manual"`; `stats()` tells how often.
+        An index does so by itself unless it was created with `optimize="manual"`; `stats()` shows how often.
 
         >>> index = Index(optimize="manual")
         >>> index.optimize()
@@ -398,11 +400,11 @@ class Index(Changing, Matching, OnDevice):
     # --- keeping -----------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write a snapshot file with everything the index holds. The file is replaced at once or not at all.
+        """Write a snapshot file with all contents of the index. The file is replaced atomically.
 
-        An index that was opened from this file, or saved to it, replaces it only if nobody else has
-        saved there since: otherwise `tamis.StaleSnapshotError` is raised and the file stays, unless
-        `overwrite` says that their changes may be dropped.
+        An index that was opened from this file, or saved to it, replaces it only if nobody else has saved
+        there since. Otherwise `tamis.StaleSnapshotError` is raised and the file stays, unless `overwrite`
+        allows their changes to be dropped.
 
         >>> import tempfile
         >>> index = Index()
@@ -431,10 +433,10 @@ class Index(Changing, Matching, OnDevice):
         The index can be changed; changes stay in memory until the next `save`. A file that is truncated,
         corrupted, foreign or from a later version raises `tamis.SnapshotError`, here or at the first use.
 
-        An open file may be replaced by a rename, as `save` does, and must not be overwritten in place. One
-        that was raises `tamis.SnapshotError` at the next use; one that became shorter may end the process.
-        With `copy`, the file is read into memory, where nothing can happen to it: it opens as fast as it can
-        be read, and processes do not share it. The schema is in the file; `strict` is not.
+        An open file may be replaced by a rename, as `save` does, but must not be overwritten in place. If it
+        is, the next use raises `tamis.SnapshotError`; if it is truncated, the process may die. With `copy`,
+        the file is read into memory and is safe from later changes: opening takes as long as reading the
+        file, and processes do not share it. The schema is in the file; `strict` is not.
 
         >>> Index.open("no-such-file.tamis")
         Traceback (most recent call last):
@@ -456,20 +458,20 @@ class Index(Changing, Matching, OnDevice):
         self._kernel.verify()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a snapshot, or, for algorithms that have none, as subscriptions."""
+        """Pickle as a snapshot, or, for algorithms without snapshots, as subscriptions."""
         if self.algorithm == "auto":
             return _from_bytes, (type(self), self._kernel.to_bytes(), self.strict)
         made_with = (self.schema, self.algorithm, self.options)
         return _from_subscriptions, (type(self), made_with, [self[id] for id in self], self.strict)
 
     def __copy__(self) -> "Index":
-        """An index of its own with the same subscriptions."""
+        """An independent index with the same subscriptions."""
         rebuild, arguments = self.__reduce__()
         copy: Index = rebuild(*arguments)
         return copy
 
     def __deepcopy__(self, memo: object) -> "Index":
-        """An index of its own with the same subscriptions."""
+        """An independent index with the same subscriptions."""
         return self.__copy__()
 
 

@@ -50,7 +50,7 @@ class _Source(Protocol):
     """Where snapshots come from."""
 
     def state(self) -> FileState | int | None:
-        """What tells the latest snapshot from the one before; None if there is none."""
+        """A value that identifies the latest snapshot; None if there is none."""
 
     def open(self) -> tuple[Index, FileState | int]:
         """The latest snapshot, with every byte checked, and its state."""
@@ -99,8 +99,8 @@ class _Store:
 class LiveIndex:
     """An index that is read from a file or a store and follows it. Made by `tamis.open(path, watch=True)`.
 
-    It answers whatever a `tamis.Index` answers and cannot be changed: to change it, save another snapshot
-    in the place of the file, or apply changes to the `tamis.store.RuleStore`.
+    It has the queries of a `tamis.Index` and cannot be changed. To change it, save another snapshot over the
+    file, or apply changes to the `tamis.store.RuleStore`.
 
     >>> import tempfile
     >>> import tamis
@@ -121,7 +121,7 @@ class LiveIndex:
     def __init__(
         self, path: str | os.PathLike[str], *, interval: float = 1.0, warm_up: Iterable[EventLike] = ()
     ) -> None:
-        """Open the file, and look at it every `interval` seconds; events of `warm_up` are matched first."""
+        """Open the file, and check it every `interval` seconds; a new snapshot first matches `warm_up`."""
         self._source: _Source = _Store(path) if is_store(path) else _File(path)
         self._warm_up = list(warm_up)
         self._opening = threading.Lock()
@@ -137,17 +137,17 @@ class LiveIndex:
 
     @property
     def generation(self) -> int:
-        """How many snapshots were swapped in, the first included."""
+        """How many snapshots were swapped in, including the first."""
         return self._generation
 
     @property
     def version(self) -> int | None:
-        """The version of the store that answers now; None for a file."""
+        """The current version of the store; None for a file."""
         return self._state if isinstance(self._state, int) else None
 
     @property
     def index(self) -> Index:
-        """The index of the current snapshot: keep it to ask several queries of one snapshot."""
+        """The index of the current snapshot; keep it to run several queries on one snapshot."""
         return self._current
 
     @property
@@ -156,7 +156,7 @@ class LiveIndex:
         return self._error
 
     def refresh(self) -> bool:
-        """Look at the file now; returns whether a new snapshot was swapped in."""
+        """Check the file now; returns whether a new snapshot was swapped in."""
         with self._opening:
             state: FileState | int | None = None
             try:
@@ -180,13 +180,13 @@ class LiveIndex:
         return False
 
     def close(self) -> None:
-        """Stop watching; the last snapshot still answers."""
+        """Stop watching; the last snapshot stays usable."""
         self._stopped.set()
         if self._thread is not threading.current_thread():
             self._thread.join()
 
     def _opened(self) -> tuple[Index, FileState | int]:
-        """What is there now, with every byte checked, and its pages in memory."""
+        """The current snapshot, with every byte checked, and its pages in memory."""
         opened, state = self._source.open()
         opened.count({})
         for event in self._warm_up:
@@ -198,7 +198,7 @@ class LiveIndex:
             self.refresh()
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever an index answers, from the current snapshot."""
+        """Methods of an index, on the current snapshot."""
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _CHANGES:

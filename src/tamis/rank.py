@@ -27,11 +27,10 @@ _FIXED = 3
 
 @dataclass(frozen=True)
 class Candidates:
-    """A block of matches of one event, as columns: what a score function is called with.
+    """A block of matches of one event, as columns: the argument of a score function.
 
-    `block["age"]` is what the attribute `age` contributes to the relevance of each candidate: its weight in
-    the subscription times its weight in the event, where its predicates are true; 0 where it contributes
-    nothing.
+    `block["age"]` is the contribution of the attribute `age` to the relevance of each candidate: its weight
+    in the subscription times its weight in the event, if its predicates are true, else 0.
 
     >>> table = pa.table({"id": [1, 2], "priority": [0.0, 5.0], "relevance": [1.0, 1.5], "age": [1.0, 0.5]})
     >>> block = Candidates.of(table)
@@ -56,12 +55,12 @@ class Candidates:
         return len(self.ids)
 
     def __getitem__(self, attribute: str) -> NDArray[np.float64]:
-        """What an attribute contributes to each candidate."""
+        """The contribution of an attribute to each candidate."""
         column = self.contributions.get(attribute)
         return np.zeros(len(self)) if column is None else column
 
     def block(self, start: int) -> "Candidates":
-        """The candidates from one of them on, as many as are handed over at once."""
+        """A block of candidates, starting at one of them."""
         rows = slice(start, start + BLOCK)
         named = {name: column[rows] for name, column in self.contributions.items()}
         return Candidates(self.ids[rows], self.priority[rows], self.relevance[rows], named)
@@ -98,7 +97,7 @@ def unknown_attributes(
 
 
 def explain_unknown(name: str, known: Collection[str]) -> str:
-    """What to say of a name that no subscription has.
+    """The warning about a name that no subscription uses.
 
     >>> explain_unknown("distanse", ["distance", "age"])
     'no subscription has the attribute `distanse`, so it counts 0; did you mean `distance`?'

@@ -27,12 +27,12 @@ _FIRST_ANSWERS = 16
 
 
 class IntervalIndex:
-    """Finds the boxes that hold a point, the best first; ties go to the smaller id.
+    """Finds the boxes that contain a point, the best first; ties go to the smaller id.
 
     A box has an interval, ends included, on some of `attributes`, and is unconstrained on the others. An end
     that is None is infinite. Ids are 64-bit integers; values are 64-bit floats. `structure` is one of
-    `STRUCTURES`; those that take no changes are built by `from_columns`. `branching` is how many children a
-    node of an R-tree has.
+    `STRUCTURES`; static ones are built by `from_columns`. `branching` is the number of children of an R-tree
+    node.
 
     >>> index = IntervalIndex(["age", "credit"])
     >>> index.add(7, {"age": (20, 35), "credit": (400, 500)}, priority=2.0)
@@ -42,7 +42,7 @@ class IntervalIndex:
     """
 
     def __init__(self, attributes: Sequence[str], *, structure: str = "ir", branching: int = 50) -> None:
-        """Make an empty index over these attributes."""
+        """Create an empty index over these attributes."""
         self._attributes = tuple(attributes)
         columns: list[Any] = [([], [], []) for _ in self._attributes]
         self._hold(
@@ -67,7 +67,7 @@ class IntervalIndex:
     ) -> "IntervalIndex":
         """Build an index at once: `intervals` has the low and the high ends of every attribute.
 
-        A low end that is NaN is no interval. Without `priorities` all are 0, without `weights` all are 1.
+        A low end that is NaN means no interval. Without `priorities` all are 0, without `weights` all are 1.
 
         >>> index = IntervalIndex.from_columns(
         ...     [1, 2, 3], {"x": ([0, 4, 2], [5, 9, 4])}, priorities=[0.5, 0.7, 0.9], structure="sopt-r"
@@ -125,7 +125,7 @@ class IntervalIndex:
         priority: float = 0.0,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        """Add a box. Structures that are built at once refuse it.
+        """Add a box. Static structures refuse it.
 
         >>> index = IntervalIndex(["x"], structure="segment")
         >>> index.add(1, {"x": (0, 1)})
@@ -168,11 +168,11 @@ class IntervalIndex:
         return self._kernel.contains(_integer_id(id))
 
     def top_k(self, event: Mapping[str, float], k: int = 10, *, relaxed: bool = False) -> list[Match]:
-        """The k best boxes that hold the point, by priority.
+        """The k best boxes that contain the point, by priority.
 
-        With `relaxed`, one interval that holds its value is enough, and the score is the sum of the weights
-        of those that do (by Fagin's Threshold Algorithm, which stops as soon as nothing better can come). An
-        attribute that the event lacks matches no interval.
+        With `relaxed`, one interval that contains its value is enough, and the score is the sum of the
+        weights of those that do (by Fagin's Threshold Algorithm, which stops as soon as nothing better can
+        follow). An attribute that the event lacks matches no interval.
 
         >>> index = IntervalIndex(["x", "y"])
         >>> index.add(1, {"x": (0, 1), "y": (0, 1)}, weights={"x": 0.3, "y": 0.9})
@@ -188,10 +188,9 @@ class IntervalIndex:
         return [Match(id, score, rank) for rank, (id, score) in enumerate(found, 1)]
 
     def iterate(self, event: Mapping[str, float], *, relaxed: bool = False) -> Iterator[Match]:
-        """The same one by one, the best first, for who does not know yet how many are wanted.
+        """The same one by one, the best first, for an unknown number of results.
 
-        Asks for twice as many whenever those that were found are used up. The index must not change
-        meanwhile.
+        Fetches twice as many whenever the results are used up. The index must not change meanwhile.
 
         >>> index = IntervalIndex.from_columns([1, 2], {"x": ([0, 0], [1, 1])}, priorities=[1, 2])
         >>> next(index.iterate({"x": 1})).id
@@ -212,7 +211,7 @@ class IntervalIndex:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes by part. The structures of a mode are built by its first question, and take none before.
+        """Bytes by part. The structures of a mode are built by its first query, and take no memory before.
 
         >>> index = IntervalIndex(["x"])
         >>> index.add(1, {"x": (0, 1)})
@@ -223,7 +222,7 @@ class IntervalIndex:
         return dict(self._kernel.bytes())
 
     def check(self) -> None:
-        """Walk the structures and verify what the paper promises of them; AssertionError if it is not so.
+        """Verify the invariants of the structures that the paper states; raises AssertionError otherwise.
 
         >>> IntervalIndex(["x"]).check()
         """
@@ -232,9 +231,9 @@ class IntervalIndex:
     def time(
         self, events: Sequence[Sequence[float]], k: int, *, relaxed: bool = False, rounds: int = 5
     ) -> tuple[float, float]:
-        """Mean microseconds of a question, and intervals read for it; events are rows of values.
+        """Mean microseconds per query, and intervals read; events are rows of values.
 
-        Every event is asked `rounds` times. Counts the processor's time, which other programs do not change.
+        Every event is queried `rounds` times. Measures processor time, which other programs do not affect.
 
         >>> index = IntervalIndex.from_columns([1], {"x": ([0], [1])})
         >>> microseconds, reads = index.time([[0.5], [0.7]], k=5)
@@ -268,7 +267,7 @@ class IntervalIndex:
         return point
 
     def __repr__(self) -> str:
-        """What is in it."""
+        """A short description."""
         return f"IntervalIndex({list(self._attributes)}, structure={self._structure!r}), {len(self)} boxes"
 
 

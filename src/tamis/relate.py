@@ -38,7 +38,7 @@ Measure = Literal["accuracy", "efficiency", "memory", "accuracy-occurrence", "ac
 class Selectivities:
     """How often predicates are true: given, or counted on sample events.
 
-    What is not known is estimated from its neighbours, or from the kind of predicate. Picklable.
+    Unknown ones are estimated from similar predicates, or from the kind of predicate. Picklable.
 
     >>> known = Selectivities({"price > 10": 0.8, "price > 20": 0.4})
     >>> round(known["price > 15"], 3)
@@ -69,14 +69,14 @@ class Selectivities:
         return made
 
     def __getitem__(self, predicate: "str | Expression") -> float:
-        """Return how often a predicate is true, known or estimated."""
+        """Return the share of events for which a predicate is true, known or estimated."""
         share = self._kernel.of(predicate)
         if share is None:
             raise KeyError(f"{predicate} is not one predicate")
         return share
 
     def __iter__(self) -> Iterator[tuple[str, float]]:
-        """Go through what is known: the text of each predicate and its share."""
+        """Iterate over the known predicates: the text of each and its share."""
         return iter(self._kernel.items())
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class Selectivities:
         return len(self._kernel)
 
     def __repr__(self) -> str:
-        """Say how much is known."""
+        """A short description."""
         return f"<Selectivities of {len(self)} predicates>"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -105,9 +105,9 @@ def prune_many(
     selectivities: Known = None,
     to_true: bool = False,
 ) -> list[Expression]:
-    """Generalise many expressions together, the globally best prunings first; the results are in order.
+    """Generalise many expressions together, the globally best prunings first; keeps the order of results.
 
-    Each result is true whenever its original is. Say how far: this many `steps` in all, or until all together
+    Each result is true whenever its original is. Stops after this many `steps` in total, or when all together
     have at most this many `predicates` or `bytes` (5 for a predicate, 2 for an AND or OR). `expressions` is a
     list or an Arrow column of text. See `Expression.prune` for the rest.
 
@@ -122,7 +122,7 @@ def prune_many(
 
 
 def access_predicates(expressions: Iterable[Any], selectivities: Known = None) -> list[list[str]]:
-    """For each expression, a few predicates of which an event must satisfy one to satisfy the expression.
+    """For each expression, a few predicates; an event must satisfy one of them to satisfy the expression.
 
     They are chosen to be true as rarely as possible, as the production index chooses them. `['TRUE']` stands
     for every event, `[]` for an expression that is never true. Equal predicates are equal texts.
@@ -137,7 +137,7 @@ def access_predicates(expressions: Iterable[Any], selectivities: Known = None) -
 def decide_covers(
     covering: Expression | Column, covered: Expression | Column, *, budget: int | None = None
 ) -> bool | None:
-    """`covering.covers(covered)`, with None where `budget` steps, or what patterns say, do not settle it.
+    """`covering.covers(covered)`, with None if `budget` steps do not decide it, or patterns leave it open.
 
     >>> import tamis
     >>> decide_covers(tamis.parse("x RLIKE 'a+'"), tamis.parse("x RLIKE 'a{2}'")) is None
@@ -149,7 +149,7 @@ def decide_covers(
 def decide_overlaps(
     a: Expression | Column, b: Expression | Column, *, budget: int | None = None
 ) -> bool | None:
-    """`a.overlaps(b)`, with None where `budget` steps, or what patterns say, do not settle it.
+    """`a.overlaps(b)`, with None if `budget` steps do not decide it, or patterns leave it open.
 
     >>> import tamis
     >>> decide_overlaps(tamis.parse("x > 3"), tamis.parse("x < 4"))
@@ -161,9 +161,9 @@ def decide_overlaps(
 def example_of_overlap(
     a: Expression | Column, b: Expression | Column, *, budget: int | None = None
 ) -> dict[str, Any] | None:
-    """Find an event that makes both true; None where none exists, or none is found.
+    """Find an event that makes both true; None if none exists or none is found.
 
-    None, too, where a timestamp would have to lie outside the years 0001 to 9999: no datetime is that.
+    Also None if a timestamp would have to be outside the years 0001 to 9999, which datetime does not support.
 
     >>> import tamis
     >>> example_of_overlap(tamis.parse("x >= 3 AND y = 'a'"), tamis.parse("x <= 3"))
@@ -173,9 +173,9 @@ def example_of_overlap(
 
 
 class PruningQueue:
-    """Expressions that are pruned together as they come and go.
+    """Expressions that are pruned together while they are added and removed.
 
-    With `execution="restricted"`, a rank that has grown old is computed again before it is acted on.
+    With `execution="restricted"`, an outdated rank is computed again before it is used.
 
     >>> queue = PruningQueue(selectivities={"b > 2": 0.5, "d > 3": 0.99})
     >>> queue.add("s1", "a = 1 AND b > 2")
@@ -197,7 +197,7 @@ class PruningQueue:
         execution: Literal["strict", "restricted"] = "strict",
         to_true: bool = False,
     ) -> None:
-        """Say how to prune; see `Expression.prune`."""
+        """Set how to prune; see `Expression.prune`."""
         self._kernel = _kernel.PruningQueue(measure, _known(selectivities), execution, to_true)
         self._entries: dict[Hashable, int] = {}
 
@@ -215,7 +215,7 @@ class PruningQueue:
         self._entries[id] = self._kernel.add(expression, distance)
 
     def remove(self, id: Hashable) -> None:
-        """Take an expression out, however much it was pruned.
+        """Remove an expression, however much it was pruned.
 
         >>> queue = PruningQueue()
         >>> queue.add("s1", "a = 1 AND b > 2")
@@ -231,7 +231,7 @@ class PruningQueue:
     ) -> int:
         """Prune, the globally best first, and return how many prunings were done.
 
-        It ends after this many `steps`, or when no more than this many `predicates` or `bytes` are left.
+        It stops after this many `steps`, or when at most this many `predicates` or `bytes` are left.
 
         >>> queue = PruningQueue()
         >>> queue.add("s1", "a = 1 AND b = 2 AND c = 3")
@@ -241,9 +241,9 @@ class PruningQueue:
         return self._kernel.prune(steps, predicates, bytes)
 
     def learn(self, selectivities: Known) -> None:
-        """Replace what is known of how often predicates are true.
+        """Replace the known selectivities of predicates.
 
-        Expressions that are there keep their ranks, unless the execution is "restricted".
+        Existing expressions keep their ranks, unless the execution is "restricted".
 
         >>> known = {"a = 1": 0.1, "b = 2": 0.9}
         >>> queue = PruningQueue(selectivities=known, execution="restricted")
@@ -255,13 +255,13 @@ class PruningQueue:
         self._kernel.learn(_known(selectivities))
 
     def __getitem__(self, id: Hashable) -> Expression:
-        """Return the expression as it is now."""
+        """Return the current expression."""
         expression = self._kernel.expression(self._entry(id))
         assert expression is not None, "an entry lives as long as its id"
         return expression
 
     def __iter__(self) -> Iterator[Hashable]:
-        """Go through the ids, in the order of their addition."""
+        """Iterate over the ids, in the order of their addition."""
         return iter(self._entries)
 
     def __len__(self) -> int:

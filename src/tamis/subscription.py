@@ -14,7 +14,7 @@ Moment = datetime | date | int
 
 @dataclass(frozen=True)
 class Subscription:
-    """What an index holds under an id.
+    """A subscription of an index.
 
     >>> from tamis import Index
     >>> index = Index()

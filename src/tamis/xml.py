@@ -34,7 +34,7 @@ _CHARACTER_SETS = re.compile(
 
 
 class Xml(str):
-    """An XML document, as the value of an attribute that `xpath` looks into.
+    """An XML document, as the value of an attribute for `xpath`.
 
     It is the text of the document. Bytes are decoded as the document says (a byte order mark, or the encoding
     in its declaration, else UTF-8). A document that is not well-formed makes every `xpath` undefined and is

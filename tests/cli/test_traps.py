@@ -224,7 +224,7 @@ def test_a_name_that_stands_twice_in_a_rule(tamis: Run, tmp_path: Path) -> None:
     for command in (["check", path], ["match", path, "--event", '{"a": 1}']):
         ran = tamis(*command)
         assert ran.returncode == 2
-        assert b"rules.jsonl:1: not valid JSON: the name 'expression' stands twice in a record" in ran.stderr
+        assert b"rules.jsonl:1: not valid JSON: the name 'expression' occurs twice in a record" in ran.stderr
 
 
 UGLY = "\r\n".join(

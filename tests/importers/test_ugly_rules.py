@@ -105,7 +105,7 @@ def test_the_second_rule_of_an_id_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"a": {"x": [1]}, "a": {"x": [2]}}', "rules.json:1: not valid JSON: the name 'a' stands twice"),
+        ('{"a": {"x": [1]}, "a": {"x": [2]}}', "rules.json:1: not valid JSON: the name 'a' occurs twice"),
         ('{"r": ' + '{"y": ' * 100_000 + "[1]" + "}" * 100_001, "rules.json:1: nested too deep to be read"),
         ('{"r": {"x": [1]}', "rules.json:1:"),
     ],

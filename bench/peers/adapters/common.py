@@ -1,4 +1,4 @@
-"""What the Python adapters have in common: read the files, build, match until the time is up, print one line.
+"""Shared code of the Python adapters: read the files, build, match until the time is up, print one line.
 
 Run as `python ADAPTER.py RULES EVENTS SECONDS`. A rules file has a JSON line [id, rule] for each
 subscription, in the peer's own language; an events file has a JSON object in each line.

@@ -1,9 +1,9 @@
-"""What a process grows by: at its peak, and what it keeps. The adapters in other languages do the same.
+"""The growth of a process: at its peak, and settled. The adapters in other languages do the same.
 
 Both count resident pages from the moment when rules and events have been read and some of both have been
-tried, so that neither the input nor code and what is made once per process counts. *Peak* is the most at any
-moment since, *settled* what stays after building and matching, once the allocator has been asked to give back
-what it does not use.
+tried, so that neither the input nor code and what is made once per process counts. *Peak* is the maximum
+since then. *Settled* is measured after building and matching, once the allocator has returned its unused
+memory.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Every rule a compiled Python function, called for every event: what one writes without any package."""
+"""Every rule is a compiled Python function, called for every event: the solution without a package."""
 
 from common import Match, drive
 

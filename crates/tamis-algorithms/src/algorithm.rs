@@ -72,7 +72,7 @@ pub trait Algorithm: Send + Sync {
     /// Bytes by part, the subscriptions' own data aside.
     fn bytes(&self) -> Vec<(&'static str, usize)>;
 
-    /// What else is worth counting: nodes, conjunctions, collisions.
+    /// Other statistics: nodes, conjunctions, collisions.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![]
     }

@@ -1,8 +1,8 @@
 //! The published algorithms for matching Boolean expressions, each as its paper describes it, behind the contract
 //! of the kernel.
 //!
-//! They are mutable structures behind one lock ([`locked`]), chosen by name: honest baselines for the experiments, and
-//! usable in their own right.
+//! They are mutable structures behind one lock ([`locked`]), chosen by name. They are fair baselines for the
+//! experiments, and usable on their own.
 
 mod a_tree;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The options of an algorithm: names and values from outside, checked one by one.
+//! The options of an algorithm: names and values from the user, checked one by one.
 
 use tamis_core::event::Value;
 use tamis_core::{Error, Result};

@@ -1,4 +1,4 @@
-//! Scan: evaluates every expression against every event. Slow, and obviously right.
+//! Scan: evaluates every expression against every event. Slow, and obviously correct.
 
 use super::algorithm::Algorithm;
 use tamis_core::engine::contract::Work;

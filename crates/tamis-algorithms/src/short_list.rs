@@ -1,4 +1,4 @@
-//! A list of numbers that usually has none or one: 16 bytes, and nothing on the heap before the second.
+//! A list of numbers that usually has at most one: 16 bytes, and no heap memory before the second.
 
 #[derive(Clone, Debug, Default)]
 pub enum ShortList {

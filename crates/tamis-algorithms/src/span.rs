@@ -36,7 +36,7 @@ impl Span {
         Span { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// What both have in common.
+    /// The intersection of both.
     pub fn common(self, other: Span) -> Option<Span> {
         let common = Span { low: self.low.max(other.low), high: self.high.min(other.high) };
         (common.low <= common.high).then_some(common)
@@ -122,7 +122,7 @@ fn position(value: ValueRef<'_>) -> Option<u64> {
     nearest_double(number.as_ref())
 }
 
-/// What the key of a number begins with.
+/// The prefix of the key of a number.
 fn nearest_double(number: ValueRef<'_>) -> Option<u64> {
     ordered_key(number).map(|key| (key >> (KEY_BITS - u64::BITS)) as u64)
 }

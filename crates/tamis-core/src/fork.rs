@@ -23,7 +23,7 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Waits until nobody holds a lock and keeps it so. Paired with [`resume`].
+/// Waits until no thread holds a lock, and prevents new ones. Paired with [`resume`].
 pub fn pause() {
     while FORKING.swap(true, SeqCst) {
         wait();
@@ -42,7 +42,7 @@ fn wait() {
     std::thread::sleep(Duration::from_micros(50));
 }
 
-/// Forks wait for whoever holds one. Stays on its thread.
+/// Forks wait for the thread that holds one. Stays on its thread.
 pub struct Busy(PhantomData<parking_lot::MutexGuard<'static, ()>>);
 
 impl Busy {
@@ -63,7 +63,7 @@ impl Busy {
         Busy(PhantomData)
     }
 
-    /// Does not wait either: `None` while somebody forks.
+    /// Does not wait either: `None` while a thread forks.
     pub fn unless_forking() -> Option<Self> {
         let busy = Self::without_waiting();
         (DEPTH.get() > 1 || !FORKING.load(SeqCst)).then_some(busy)

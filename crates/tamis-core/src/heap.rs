@@ -1,4 +1,4 @@
-//! What the allocator keeps of freed memory.
+//! Returns freed memory from the allocator to the system.
 
 /// Returns to the system what was freed. Building a segment leaves many small holes, which the large arrays that follow do not
 /// fit, and the allocator of GNU/Linux returns only what lies at the end of its memory. Others return it by themselves.

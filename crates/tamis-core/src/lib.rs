@@ -1,12 +1,12 @@
 //! The Tamis kernel: given one event, find every stored Boolean expression that it satisfies.
 //!
-//! Data takes two paths, and no others:
-//! text → AST → normal form → engine, and
-//! record → terms → satisfied predicates → candidates → matches → collector.
+//! Data takes two paths: text → AST → normal form → engine, and record → terms → satisfied predicates →
+//! candidates → matches → collector.
 //!
-//! To match events, use [`Index`](engine::Index), [`Subscription`], [`Query`](query::Query) and the events of [`event`]. To
-//! write an engine, use [`engine::contract`] and the other public rooms. A room shows its names; the files behind them are
-//! its own, except where a file's name is part of what its functions say ([`expr::json`], [`engine::device`]).
+//! To match events, use [`Index`](engine::Index), [`Subscription`], [`Query`](query::Query) and the events of
+//! [`event`]. To write an engine, use [`engine::contract`] and the other public modules. A module re-exports
+//! its public names and keeps its files private, except where the file's name is part of the meaning
+//! ([`expr::json`], [`engine::device`]).
 
 pub mod engine;
 mod error;

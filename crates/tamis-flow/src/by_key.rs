@@ -1,4 +1,4 @@
-//! Things that are found by their key, and known by a number meanwhile.
+//! A table of items that are found by key and then referred to by number.
 //!
 //! ```text
 //! table   hash of (owner, key) → number          4 bytes an entry

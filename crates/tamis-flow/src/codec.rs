@@ -1,4 +1,4 @@
-//! State as bytes: numbers of variable length, texts, values, records.
+//! State as bytes: variable-length numbers, texts, values, records.
 
 use tamis_core::event::{Record, Value};
 

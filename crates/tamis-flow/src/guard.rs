@@ -1,8 +1,8 @@
-//! What has to be true of a window before a rule can be: a look at the values of an event's windows tells that most events make
-//! no rule true, without asking the index of rules.
+//! Guards: conditions on one window that must be true before a rule can be. For most events, the values of
+//! the windows show that no rule is true, and the index of rules is not queried.
 //!
-//! The guard of `kind = 7 AND count(…) >= 8` is `count(…) >= 8`. Rules without a guard, such as `count(…) < 8 OR …`, are asked
-//! about every event.
+//! The guard of `kind = 7 AND count(…) >= 8` is `count(…) >= 8`. Rules without a guard, such as
+//! `count(…) < 8 OR …`, are evaluated for every event.
 
 use smallvec::SmallVec;
 use tamis_core::event::Value;

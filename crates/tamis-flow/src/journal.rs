@@ -1,4 +1,4 @@
-//! What came since the last checkpoint, as bytes: evaluated again, it leads to the same state.
+//! The input since the last checkpoint, as bytes. Evaluating it again leads to the same state.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -104,7 +104,7 @@ impl Journal {
         self.entries.optional(time);
     }
 
-    /// What was noted.
+    /// The recorded input.
     pub fn entries(&self) -> &[u8] {
         &self.entries.0
     }

@@ -1,8 +1,8 @@
-//! How a flow survives: a file of its whole state, and a log of what came since, which is evaluated again.
+//! Saves and restores a flow: a file of its whole state, and a log of later input, which is evaluated again.
 //!
-//! The file is a snapshot of the kernel's container, with its checksums, replaced at once or not at all. The log beside
-//! it, `<path>.log`, has frames of (length, checksum, entries). A frame that is cut short was never acknowledged
-//! and is left out; a log that follows another file is of no use and is left out too.
+//! The file is a snapshot in the kernel's container, with checksums, and is replaced atomically. The log next
+//! to it, `<path>.log`, has frames of (length, checksum, entries). A truncated frame was never acknowledged
+//! and is ignored, and so is a log that belongs to another file.
 
 use std::cmp::Reverse;
 use std::fs::{File, OpenOptions};

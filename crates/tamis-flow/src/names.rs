@@ -1,4 +1,4 @@
-//! The names of records, which most records of a stream have in common and then hold once.
+//! The field names of records, shared by the records of a stream that have the same ones.
 
 use std::sync::Arc;
 

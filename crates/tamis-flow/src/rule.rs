@@ -1,4 +1,4 @@
-//! Rules with windowed terms: what is left of them is an expression over the event and the values of its windows.
+//! Rules with windowed terms: each becomes an expression over the event and the values of its windows.
 
 use std::collections::BTreeSet;
 

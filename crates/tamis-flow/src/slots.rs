@@ -1,4 +1,4 @@
-//! Things that are known by a number, which is used again once its thing is gone.
+//! A list of items referred to by number; the number of a removed item is reused.
 
 #[derive(Debug)]
 pub(crate) struct Slots<T> {

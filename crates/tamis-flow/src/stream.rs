@@ -1,4 +1,4 @@
-//! A stream: what it is called, how late its events may be, and how far it has come.
+//! A stream: its name, its allowed lateness, and its progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::codec::{Damage, Reader, Writer};
 use crate::key::record_bytes;
 use crate::names::SharedNames;
 
-/// What a number stands for as the time of an event.
+/// The unit of a number as the time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeUnit {
     #[default]
@@ -64,7 +64,7 @@ pub struct StreamOptions {
     pub schema: Option<Schema>,
 }
 
-/// How many late events are kept until somebody asks for them.
+/// How many late events are kept until they are fetched.
 const LATE_EVENTS_KEPT: usize = 10_000;
 
 pub(crate) struct Progress {
@@ -72,15 +72,15 @@ pub(crate) struct Progress {
     pub options: StreamOptions,
     /// The greatest time that was seen.
     pub latest: Option<i64>,
-    /// No earlier event comes, somebody said.
+    /// No earlier event will come, as declared by `advance`.
     pub floor: Option<i64>,
     /// How many events were evaluated.
     pub evaluated: u64,
     pub late_count: u64,
-    /// Late events that nobody asked for yet, the oldest first.
+    /// Late events that were not fetched yet, the oldest first.
     late: VecDeque<Arc<Record>>,
     pub late_bytes: usize,
-    /// How many of the late events were dropped before somebody asked for them.
+    /// How many late events were dropped before they were fetched.
     pub late_dropped: u64,
     pub names: SharedNames,
 }

@@ -1,4 +1,4 @@
-//! The CUDA driver, looked for at run time: the library comes with every driver, and nothing else is needed.
+//! The CUDA driver, loaded at run time. Its library comes with every driver; nothing else is needed.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;

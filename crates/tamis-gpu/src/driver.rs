@@ -1,4 +1,4 @@
-//! What is asked of a driver: memory, copies and launches.
+//! The interface of a driver: memory, copies and launches.
 
 use serde_json::Value as Json;
 use tamis_core::engine::device::DeviceResult;

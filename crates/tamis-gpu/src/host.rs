@@ -1,7 +1,8 @@
-//! This processor in place of a device: threads run one after the other.
+//! The processor in place of a device: threads run one after the other.
 //!
-//! A library may have a function `tamis_fault` beside the kernels. It is called before each operation with the number of the
-//! operation, and says what becomes of it: 0 if all is well, 1 if memory is short, 2 if the device is lost.
+//! A library may export a function `tamis_fault` next to the kernels. It is called before each operation with
+//! the number of the operation, and returns its outcome: 0 for success, 1 for too little memory, 2 for a lost
+//! device.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Working memory for one block of events at a time, and the stream on which it is worked on.
+//! Working memory for one block of events at a time, and the stream that processes it.
 //!
-//! All plans on a device share its lanes: as many blocks are on the device at once as there are lanes, whichever plans they ask.
-//! Where memory has no room for several, one is enough.
+//! All plans on a device share its lanes: there are at most as many blocks on the device as lanes, whatever
+//! their plans. If memory has no room for several lanes, one is enough.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

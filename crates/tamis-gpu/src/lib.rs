@@ -1,8 +1,8 @@
 //! Blocks of events on a CUDA device.
 //!
-//! Nothing of CUDA is needed to build this or to import it: the driver is looked for when somebody asks for a device
-//! ([`cuda_device`]). What runs there is in `kernels.cu`, shipped as PTX. The same source, compiled for this processor, stands in for
-//! a device in tests ([`host_device`]).
+//! CUDA is not needed to build or import this crate: the driver is loaded when a device is requested
+//! ([`cuda_device`]). The device code is in `kernels.cu`, shipped as PTX. In tests, the same source, compiled
+//! for the processor, replaces a device ([`host_device`]).
 
 mod cuda;
 mod driver;

@@ -1,4 +1,4 @@
-//! Memory of this machine that a device copies to at the speed of the link. To allocate it takes long, so it is used again.
+//! Host memory that a device copies to at the speed of the link. Allocating it is slow, so it is reused.
 //!
 //! `unsafe`: the driver hands out addresses.
 

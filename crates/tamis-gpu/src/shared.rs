@@ -1,4 +1,4 @@
-//! What the plans and lanes of a device share: its driver, and the account of its memory and time.
+//! State shared by the plans and lanes of a device: its driver, and its accounts of memory and time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -92,7 +92,7 @@ struct Batch<'e> {
 
 enum Events<'e> {
     Read(Given),
-    /// JSON, to be read by whoever matches it, after this many lines of a file.
+    /// JSON, parsed by the thread that matches it, after this many lines of a file.
     Lines(&'e [u8], Skipped, usize),
 }
 
@@ -114,7 +114,7 @@ impl<'e> Batch<'e> {
         Ok(Self { events, weights })
     }
 
-    /// The same, where columns of text hold cells of a CSV file, if so it is.
+    /// The same; if set, text columns hold cells of a CSV file.
     fn with_cells(mut self, are_cells: bool) -> Self {
         if let Events::Read(Given::Tables { cells, .. }) = &mut self.events {
             *cells = are_cells;
@@ -209,13 +209,13 @@ pub struct Options {
     /// Whether matches are listed by event.
     #[pyo3(item)]
     lists: bool,
-    /// Whether JSON that nobody asks for is checked.
+    /// Whether JSON that no subscription uses is validated.
     #[pyo3(item)]
     validate: bool,
     /// How many lines of a file come before JSON lines.
     #[pyo3(item)]
     lines_before: usize,
-    /// Whether columns of text hold cells of a CSV file, which each predicate reads as the kind it is about.
+    /// Whether text columns hold cells of a CSV file, which each predicate reads as the kind it expects.
     #[pyo3(item)]
     cells: bool,
 }

@@ -1,4 +1,4 @@
-//! Python values as kernel values: what a literal in the builder and a field of a dict may be.
+//! Converts Python values (literals of the builder, fields of a dict) to kernel values.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -10,12 +10,13 @@ use tamis_core::event::{EventError, Fields, RecordBuilder, Value, ValueRef, json
 
 use crate::event::{PyInterval, PyWhere};
 
-/// Why a Python object is no value of the language, for whoever knows where it came from.
+/// Why a Python object is not a value of the language; the caller adds where it came from.
 pub struct Refused {
     pub message: String,
     pub hint: Option<&'static str>,
-    /// Whether it is a value of Python's that the language has no room for: an integer of more than 64 bits, a decimal of
-    /// too many digits, NaT, a list of mixed kinds. An event with one is read without that attribute.
+    /// Whether it is a Python value that the language cannot represent: an integer of more than 64 bits, a
+    /// decimal of too many digits, NaT, a list of mixed kinds. An event with one is read without that
+    /// attribute.
     pub is_unreadable: bool,
 }
 
@@ -231,7 +232,7 @@ fn timestamp(object: &Bound<'_, PyAny>) -> Result<Value, Refused> {
     let elapsed = object.sub(epoch)?;
     // NaT, the absent time of pandas, is a datetime of which every part is NaN.
     if elapsed.getattr("days")?.is_instance_of::<PyFloat>() {
-        return Err(Refused::unreadable("NaT is no time", "leave the attribute out, or send None"));
+        return Err(Refused::unreadable("NaT is not a time", "leave the attribute out, or send None"));
     }
     let part = |name: &str| elapsed.getattr(name)?.extract::<i64>();
     let seconds = part("days")? * 86_400 + part("seconds")?;
@@ -305,7 +306,7 @@ pub fn value_to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'p
     }
 }
 
-/// Walks a dict as an event and tells its fields to whoever listens; dicts inside it are nested records.
+/// Walks a dict as an event and reports its fields to a listener; dicts inside it are nested records.
 pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) -> Result<(), EventError> {
     if fields.wants_strings() {
         walk_items(event, &mut |_, object| {
@@ -373,7 +374,7 @@ fn walk_items<'py>(
     Ok(())
 }
 
-/// What most fields are and what takes no memory of its own: `None` for whatever needs a closer look.
+/// The common scalars that need no allocation; `None` for everything else.
 #[inline]
 fn plain_scalar<'a>(object: &Bound<'_, PyAny>) -> Option<ValueRef<'a>> {
     if object.is_exact_instance_of::<PyInt>() {

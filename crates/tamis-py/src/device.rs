@@ -10,8 +10,9 @@ use tamis_core::fork::KeepsInterpreter;
 
 use crate::index::PyIndex;
 
-/// Matches blocks of events on a CUDA device from now on, or on what stands in for one: a library that was compiled from the
-/// kernels. Says why not, if it cannot be used. With `timed`, statistics say what time goes to, and it takes more of it.
+/// Matches blocks of events on a CUDA device from now on, or on a substitute: a library that was compiled
+/// from the kernels. Returns the reason if it cannot be used. With `timed`, statistics contain times by step,
+/// which makes it slower.
 #[pyfunction]
 pub fn use_device(
     py: Python<'_>,

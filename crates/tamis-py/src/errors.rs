@@ -63,7 +63,7 @@ fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
     }
 }
 
-/// Warns whoever called the package.
+/// Warns the caller of the package.
 pub fn warn_of_value(py: Python<'_>, message: &str, is_unreadable: bool) -> PyResult<()> {
     py.import("tamis.errors")?.call_method1("warn_of_value", (message, is_unreadable)).map(drop)
 }

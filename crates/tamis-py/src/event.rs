@@ -9,7 +9,7 @@ use tamis_core::event::{Fields, Record, RecordBuilder, Value, json};
 use crate::convert::{value_from_python, value_to_python, walk_mapping};
 use crate::errors::{OrRaise, argument_error, type_error};
 
-/// A closed interval as the value of an attribute: some value between `low` and `high`, which one is not known.
+/// A closed interval as the value of an attribute: an unknown value between `low` and `high`.
 ///
 /// A predicate on it can be true, false or either. A subscription matches when it can be true.
 ///
@@ -67,8 +67,8 @@ impl PyInterval {
     }
 }
 
-/// A set of values as the value of an attribute, given by a predicate without its attribute: some value that
-/// satisfies it, which one is not known.
+/// A set of values as the value of an attribute, given by a predicate without its attribute: an unknown value
+/// that satisfies it.
 ///
 /// A predicate of a subscription can be true if some value satisfies both.
 ///
@@ -121,10 +121,11 @@ impl PyWhere {
     }
 }
 
-/// An event that was read once, to be matched many times, and that may carry weights per attribute.
+/// An event that is read once and can be matched many times. It may carry weights per attribute.
 ///
-/// Made from a dict, or from JSON text or bytes. What no value can hold (an integer of more than 64 bits, a list of
-/// mixed kinds, NaT) makes its attribute absent and is in `unreadable`; with `strict` it is an error.
+/// Made from a dict, or from JSON text or bytes. A value that the language cannot represent (an integer of
+/// more than 64 bits, a list of mixed kinds, NaT) makes its attribute absent and is listed in `unreadable`;
+/// with `strict`, it is an error.
 ///
 /// >>> import tamis
 /// >>> event = tamis.Event({"age": 27, "hours": tamis.Interval(20, 30)}, weights={"age": 0.6})
@@ -178,7 +179,7 @@ impl PyEvent {
         }
     }
 
-    /// The cells of a row of a CSV file: text that each predicate reads as the kind it is about.
+    /// The cells of a row of a CSV file: text that each predicate reads as the kind it expects.
     ///
     /// >>> import tamis
     /// >>> event = tamis.Event.of_cells({"zip": "02134"})
@@ -191,7 +192,8 @@ impl PyEvent {
         Record::new(values, []).or_raise(py).map(Self)
     }
 
-    /// What was given and no value can hold: (attribute, why), in order. These attributes are absent.
+    /// The values that the language cannot represent: (attribute, reason), in order. These attributes are
+    /// absent.
     ///
     /// >>> import tamis
     /// >>> event = tamis.Event({"n": 2**70, "age": 27})

@@ -12,7 +12,7 @@ use crate::errors::argument_error;
 use crate::index::PyIndex;
 use crate::query::selection;
 
-/// The queries about one event that are asked most, for `tamis.Index` to inherit.
+/// The most frequent queries about one event, for `tamis.Index` to inherit.
 ///
 /// >>> from tamis import Index
 /// >>> index = Index()
@@ -60,12 +60,13 @@ impl PyEventMatcher {
     /// The ids of all subscriptions that the event satisfies, sorted.
     ///
     /// An event is a dict, a `tamis.Event`, or JSON text or bytes. Subscriptions are selected by their tags:
-    /// at least one of `tags`, all of `tags_all`, none of `tags_none`. A tag that nobody has (`Index.tags`
-    /// lists them) selects nothing. `now` decides what has expired; it is the current time unless given.
+    /// at least one of `tags`, all of `tags_all`, none of `tags_none`. A tag that no subscription has
+    /// (`Index.tags` lists them) selects nothing. `now` decides what has expired; the default is the current
+    /// time.
     ///
-    /// With `threads`, up to this many threads share an expensive event; the answer is the same.
-    /// Events that take less than about 200 µs stay on one thread. It pays where cores are idle: on a busy
-    /// machine the answer waits for whichever thread comes last.
+    /// With `threads`, up to this many threads share an expensive event; the answer is the same. Events that
+    /// take less than about 200 µs stay on one thread. It pays off if cores are idle: on a busy machine, the
+    /// answer waits for the slowest thread.
     ///
     /// >>> from tamis import Index
     /// >>> index = Index()
@@ -88,7 +89,8 @@ impl PyEventMatcher {
         self.ask(event, Ask::All, [tags, tags_all, tags_none, now], threads)
     }
 
-    /// How many subscriptions the event satisfies; faster than `match`. Arguments are those of `match`.
+    /// The number of subscriptions that the event satisfies; faster than `match`. Arguments are those of
+    /// `match`.
     ///
     /// >>> from tamis import Index
     /// >>> index = Index()

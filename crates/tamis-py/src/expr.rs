@@ -23,8 +23,8 @@ use crate::subscription::moment_from_python;
 
 /// A Boolean expression: predicates joined by AND, OR, NOT, XOR and XNOR.
 ///
-/// Made by `tamis.parse`, by `tamis.col` and its operators, or from JSON. Immutable, hashable, picklable;
-/// two expressions are equal when they are written the same way.
+/// Made by `tamis.parse`, by `tamis.col` and its operators, or from JSON. Immutable, hashable, picklable; two
+/// expressions are equal if they are written the same way.
 ///
 /// >>> import tamis
 /// >>> from tamis import col
@@ -107,7 +107,7 @@ pub fn utf8(text: &Bound<'_, PyString>) -> Result<PyBackedStr, ExpressionError> 
             line: before.matches('\n').count() as u32 + 1,
             column: before.rsplit('\n').next().map_or(0, |line| line.chars().count()) as u32 + 1,
         });
-        let error = ExpressionError::new("the text holds a lone surrogate, which is no Unicode character");
+        let error = ExpressionError::new("the text holds a lone surrogate, which is not a Unicode character");
         ExpressionError {
             place,
             ..error.with_hint("it may come from bytes that were decoded with surrogateescape")
@@ -168,7 +168,8 @@ impl PyExpression {
         }
     }
 
-    /// What `tamis.parse(text, missing="false")` rewrote, as it was written; empty for other expressions.
+    /// The predicates that `tamis.parse(text, missing="false")` rewrote, in their original form; empty for
+    /// other expressions.
     ///
     /// >>> import tamis
     /// >>> tamis.parse("NOT user = 'root' AND host IS NOT NULL", missing="false").rewritten
@@ -178,7 +179,7 @@ impl PyExpression {
         self.1.clone()
     }
 
-    /// That the expression is true: false, not undefined, when it is unknown.
+    /// Tests that the expression is true. False, not undefined, if it is unknown.
     ///
     /// >>> from tamis import col
     /// >>> print(((col("a") > 1) & ~col("b")).is_true())
@@ -187,7 +188,7 @@ impl PyExpression {
         self.tested(py, TruthTest::True)
     }
 
-    /// That the expression is false, and not unknown.
+    /// Tests that the expression is false, and not unknown.
     ///
     /// >>> from tamis import col
     /// >>> print((col("a") > 1).is_false())
@@ -196,7 +197,8 @@ impl PyExpression {
         self.tested(py, TruthTest::False)
     }
 
-    /// That the expression is neither true nor false, because an attribute is absent or of another kind.
+    /// Tests that the expression is neither true nor false, because an attribute is absent or of another
+    /// kind.
     ///
     /// >>> from tamis import col
     /// >>> print((col("a") > 1).is_unknown())
@@ -223,7 +225,7 @@ impl PyExpression {
         json::to_json(&self.0)
     }
 
-    /// The expression as SQL for another engine to judge: "spark" or "duckdb".
+    /// The expression as SQL for another engine: "spark" or "duckdb".
     ///
     /// >>> import tamis
     /// >>> tamis.parse("age > 30 AND country IN ('CA', 'US')").to_sql("spark")
@@ -255,7 +257,7 @@ impl PyExpression {
     /// >>> adult.evaluate({"age": 27}), adult.evaluate({"age": 7}), adult.evaluate({})
     /// (True, False, None)
     ///
-    /// `now` is what `current_timestamp()` stands for; the current time unless given.
+    /// `now` is the value of `current_timestamp()`; the default is the current time.
     ///
     /// >>> from datetime import datetime
     /// >>> tamis.parse("hour(now()) < 12").evaluate({}, now=datetime(2026, 1, 31, 8))
@@ -311,7 +313,7 @@ impl PyExpression {
         names
     }
 
-    /// How many predicates the expression has, repeated ones included.
+    /// The number of predicates of the expression, including repeated ones.
     ///
     /// >>> import tamis
     /// >>> tamis.parse("b > 1 AND (a = 2 OR b > 1)").predicates
@@ -336,9 +338,9 @@ impl PyExpression {
 
     /// Whether every event that makes the other true makes this one true, as far as can be proven.
     ///
-    /// True is a proof. After `budget` steps (a few milliseconds unless told otherwise) the answer is False.
-    /// Events are points, unless `intervals=True`: then only the structure of the two is compared, which
-    /// misses more.
+    /// True is a proof. After `budget` steps (by default a few milliseconds) the answer is False. Events have
+    /// point values, unless `intervals=True`: then only the structures are compared, which finds fewer
+    /// covers.
     ///
     /// >>> import tamis
     /// >>> adult, young = tamis.parse("age >= 18"), tamis.parse("age BETWEEN 20 AND 29 AND city = 'Bern'")
@@ -352,8 +354,8 @@ impl PyExpression {
 
     /// Whether some event may make both true. False is a proof.
     ///
-    /// `method="exact"` looks for such an event, and where `budget` steps do not settle it, answers as
-    /// `method="pairs"`, which compares predicates in pairs only (Bittner 2008). Events are points.
+    /// `method="exact"` searches for such an event. If `budget` steps do not decide it, the answer is that of
+    /// `method="pairs"`, which only compares predicates in pairs (Bittner 2008). Events have point values.
     ///
     /// >>> import tamis
     /// >>> cheap = tamis.parse("price < 12")
@@ -380,11 +382,11 @@ impl PyExpression {
 
     /// A smaller expression that is true whenever this one is: children of ANDs are removed (Bittner 2008).
     ///
-    /// Say how far: `steps` removals, or down to this many `predicates`, or `bytes` (5 for a predicate, 2 for an AND
+    /// Stops after `steps` removals, or at this many `predicates` or `bytes` (5 for a predicate, 2 for an AND
     /// or OR). It stops early when nothing can be removed, unless `to_true=True` lets it become TRUE. The
     /// measure is "accuracy", "efficiency", "memory", "accuracy-occurrence" or "accuracy-distance";
-    /// `selectivities` is a `tamis.relate.Selectivities` or a mapping of predicates to how often they are true.
-    /// Weights are dropped.
+    /// `selectivities` is a `tamis.relate.Selectivities` or a mapping of predicates to how often they are
+    /// true. Weights are dropped.
     ///
     /// >>> import tamis
     /// >>> wanted = tamis.parse("title = 'Emma' AND price < 15 AND (signed OR format = 'hardcover')")
@@ -437,7 +439,7 @@ impl PyExpression {
         Self::checked(py, merged)
     }
 
-    /// The same with predicates replaced by others that cover them: true whenever this expression is.
+    /// The expression with predicates replaced by others that cover them: true whenever this one is.
     ///
     /// >>> import tamis
     /// >>> print(tamis.parse("price < 15 OR signed").replace_predicates({"price < 15": "price < 20"}))
@@ -652,7 +654,7 @@ pub fn threshold(
     expressions: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<PyExpression> {
     let count: usize = count.extract().map_err(|_| {
-        let message = format!("a threshold of {count} is no number of expressions");
+        let message = format!("a threshold of {count} is not a number of expressions");
         bad_expression(py, &message, "write a whole number, not below 0")
     })?;
     let children = expressions

@@ -1,4 +1,4 @@
-//! Continuous queries as a Python object. What users hold is `tamis.Flow`, a documented class around this one.
+//! Continuous queries as a Python object. The public class is `tamis.Flow`, which wraps this one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl PyFlow {
         self.locked(py, |flow| flow.query(name).map(owned)).or_raise(py)
     }
 
-    /// What was told, and the exception of the event if it was refused.
+    /// The results, and the exception of the event if it was refused.
     fn push<'py>(
         &self,
         stream: &str,
@@ -91,7 +91,7 @@ impl PyFlow {
         Ok((to_python(py, told)?, fault(py, outcome)))
     }
 
-    /// What was told, and the exception of the event that was refused, if one was.
+    /// The results, and the exception of the event that was refused, if any.
     fn push_batch<'py>(
         &self,
         stream: &str,
@@ -156,7 +156,7 @@ impl PyFlow {
 }
 
 impl PyFlow {
-    /// Nobody waits for the lock, nor for a fork, with the interpreter in hand.
+    /// No thread waits for the lock, nor for a fork, while it holds the interpreter lock.
     fn locked<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Flow) -> T + Send) -> T {
         py.detach(|| work(&mut self.0.lock()))
     }
@@ -174,7 +174,7 @@ fn limit_of(py: Python<'_>, limit: Option<usize>, on_limit: &str) -> PyResult<Op
     Ok(limit.map(|bytes| Limit { bytes, then }))
 }
 
-/// A length of time, in microseconds.
+/// A duration, in microseconds.
 #[pyfunction]
 pub fn parse_interval(py: Python<'_>, text: &str) -> PyResult<i64> {
     tamis_flow::parse_interval(text).or_raise(py)

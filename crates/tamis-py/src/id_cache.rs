@@ -1,9 +1,9 @@
 //! Python objects of ids that were returned before.
 //!
-//! Making a string costs several times what another reference to it costs, and popular subscriptions match again and
-//! again. The cache has one place per row, up to a bound, and rows share places from there on: a row that finds
-//! another one in its place replaces it. It is emptied when rows get other ids, which is when segments are added or
-//! merged; subscriptions that are still in the buffer are not cached.
+//! Making a string costs several times what another reference to it costs, and popular subscriptions match
+//! again and again. The cache has one slot per row, up to a bound; beyond it, rows share slots, and a row
+//! replaces another one in its slot. It is cleared when rows get other ids, that is, when segments are added
+//! or merged. Subscriptions that are still in the buffer are not cached.
 
 use std::any::Any;
 use std::sync::Weak;
@@ -17,9 +17,9 @@ use crate::ids::id_to_python;
 /// With the objects about 20 MB at most, of ids of usual length.
 const MOST_PLACES: usize = 1 << 18;
 
-/// Belongs to one index. Only who holds the interpreter's lock looks into it, so nobody ever waits for it, and no fork
-/// finds it locked; but while a list is made, the garbage collector may run code that asks the same index. That code
-/// finds it taken, and does without.
+/// Belongs to one index. It is used only under the interpreter lock, so no thread waits for it, and no fork
+/// finds it locked. But while a list is created, the garbage collector may run code that queries the same
+/// index; that code finds it in use and works without it.
 #[derive(Default)]
 pub struct IdCache(Mutex<Cached>);
 

@@ -1,4 +1,4 @@
-//! The index as a Python object. What users hold is `tamis.Index`, a documented class around this one.
+//! The index as a Python object. The public class is `tamis.Index`, which wraps this one.
 
 use std::path::PathBuf;
 
@@ -288,7 +288,7 @@ impl PyIndex {
         self.0.schema().map(Schema::to_json)
     }
 
-    /// Whether what no value can hold is an error.
+    /// Whether an unreadable value is an error.
     #[getter]
     fn strict(&self) -> bool {
         self.0.is_strict()

@@ -1,5 +1,5 @@
-//! The Python face of the Tamis kernel: thin wrappers, no logic. The module is `tamis._kernel`; what users
-//! import is in `src/tamis/`.
+//! Python bindings of the Tamis kernel: thin wrappers, no logic. The module is `tamis._kernel`; the public
+//! package is in `src/tamis/`.
 
 mod arrow_ffi;
 mod batch;

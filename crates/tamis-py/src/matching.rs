@@ -1,8 +1,8 @@
 //! From a Python event to an answer.
 //!
-//! A dict is read under the interpreter lock, straight into what the index needs of it: attributes that no
-//! subscription uses are not looked at. JSON is read without the lock. Then the lock is released, unless the
-//! index is so small that releasing costs more than matching.
+//! A dict is read under the interpreter lock, directly into the attributes that the index needs; all others
+//! are skipped. JSON is read without the lock. Then the lock is released, unless the index is so small that
+//! releasing costs more than matching.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -91,7 +91,7 @@ pub fn ask<'py>(
     }
 }
 
-/// Warns of values that are hardly meant: of each attribute once. Whoever turned warnings into errors gets one.
+/// Warns about probably unintended values, once per attribute. If warnings are errors, this raises one.
 #[inline]
 pub fn warn_of_surprises(py: Python<'_>, index: &Index) -> PyResult<()> {
     let surprises = {
@@ -134,7 +134,7 @@ pub fn with_event<T: Send>(
 
 /// When a query is asked: one moment for what has expired and for what `current_timestamp()` is.
 ///
-/// The clock is read only where somebody asks for the moment: it takes a twentieth of a call.
+/// The clock is read only if the moment is needed: it takes a twentieth of a call.
 pub struct Moment<'q> {
     query: &'q Query,
     now: OnceLock<i64>,

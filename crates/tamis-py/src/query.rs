@@ -11,12 +11,13 @@ use crate::convert::value_to_python;
 use crate::errors::{OrRaise, argument_error, type_error};
 use crate::subscription::{moment_from_python, number, tags_from_python};
 
-/// What is asked about an event: one immutable value, the same for `Index`, Spark and the command line.
+/// A query about an event: one immutable value, for `Index`, Spark and the command line.
 ///
-/// `ask` is "all" (the ids of all matches), "count", "exists", "owners" (the owners of matches) or "best". "best" is what `k`, `score`, `min_score`
-/// and `dimensions` are about, and is meant where one of them is given: the `k` matches (10 unless given) with the
-/// highest score, which is "priority" (unless given), "relevance", "relaxed", or a function such as "min(a, b) + 0.5 * c".
-/// What scores less than `min_score` is left out; only attributes in `dimensions` count.
+/// `ask` is "all" (the ids of all matches), "count", "exists", "owners" (the owners of matches) or "best".
+/// `k`, `score`, `min_score` and `dimensions` are for "best", which is implied if one of them is given: the
+/// `k` matches (default 10) with the highest score, which is "priority" (the default), "relevance",
+/// "relaxed", or a function such as "min(a, b) + 0.5 * c". Matches with a score below `min_score` are left
+/// out; only attributes in `dimensions` count.
 ///
 /// Subscriptions are selected by their tags: at least one of `tags`, all of `tags_all`, none of `tags_none`. `now`
 /// (a datetime, or UTC microseconds) decides what has expired; it is the time of asking unless given.
@@ -82,25 +83,25 @@ impl PyQuery {
         selection(ask, tags, tags_all, tags_none, now).map(Self)
     }
 
-    /// What is asked: "all", "count", "exists", "owners" or "best".
+    /// The kind of query: "all", "count", "exists", "owners" or "best".
     #[getter]
     fn ask(&self) -> &'static str {
         self.0.ask.name()
     }
 
-    /// How many of the best are wanted; None for other queries.
+    /// The number of best matches; None for other queries.
     #[getter]
     fn k(&self) -> Option<usize> {
         self.0.ranking().map(|ranking| ranking.k)
     }
 
-    /// What the best are ranked by; None for other queries.
+    /// The score of the best matches; None for other queries.
     #[getter]
     fn score(&self) -> Option<&str> {
         self.0.ranking().map(|ranking| ranking.score.text())
     }
 
-    /// The least score that is wanted, if there is one.
+    /// The minimum score, if there is one.
     #[getter]
     fn min_score(&self) -> Option<f64> {
         self.0.ranking().map(|ranking| ranking.min_score).filter(|least| *least != f64::NEG_INFINITY)
@@ -131,7 +132,7 @@ impl PyQuery {
         texts(py, &self.0.tags.none)
     }
 
-    /// The moment that decides what has expired; None for the time of asking.
+    /// The moment that decides what has expired; None for the time of the query.
     #[getter]
     fn now<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.0.now.map(|micros| value_to_python(py, &Value::Timestamp(micros))).transpose()

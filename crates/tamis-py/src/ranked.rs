@@ -14,7 +14,7 @@ pub fn interval_structures() -> Vec<(&'static str, bool)> {
     STRUCTURES.iter().map(|(name, structure)| (*name, structure.is_dynamic())).collect()
 }
 
-/// Low ends, high ends and weights of one attribute; a low end that is no number is no interval.
+/// Low ends, high ends and weights of one attribute; a low end that is NaN means no interval.
 type Columns = (Vec<f64>, Vec<f64>, Vec<f64>);
 
 /// Low end, high end and weight.
@@ -97,7 +97,8 @@ impl PyBoxIndex {
     }
 }
 
-/// Nobody waits for the lock, nor for a fork, with the interpreter in hand; and no fork finds the lock held.
+/// No thread waits for the lock, nor for a fork, while it holds the interpreter lock; and no fork finds the
+/// lock held.
 impl PyBoxIndex {
     fn read<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&BoxIndex) -> T + Send) -> T {
         py.detach(|| {

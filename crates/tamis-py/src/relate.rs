@@ -1,5 +1,5 @@
-//! What one expression says about another: the functions and classes behind `tamis.relate`, and what the
-//! methods of expressions need.
+//! Relations between expressions: the functions and classes behind `tamis.relate` and behind methods of
+//! expressions.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};

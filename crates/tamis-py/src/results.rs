@@ -1,4 +1,4 @@
-//! Matches on their way to Python.
+//! Converts matches to Python objects.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The rows of `add_many`: ids and expressions from Arrow columns or from lists, the rest from Arrow columns.
 //!
-//! Everything is made ready under the interpreter lock; expressions are parsed without it, on all cores, where
-//! they lie.
+//! Everything is prepared under the interpreter lock; expressions are parsed without it, on all cores, in
+//! place.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Why a subscription matches an event or does not. Answers go to Python as JSON, where `tamis.explain` makes
-//! objects of them.
+//! Why a subscription matches an event or does not. Answers are passed to Python as JSON, and `tamis.explain`
+//! turns them into objects.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What is wrong with an XML document.
+//! Checks XML documents, and reports errors.
 
 use pyo3::prelude::*;
 use tamis_core::xml;

@@ -32,7 +32,7 @@ pub(crate) struct RelativePath {
 pub(crate) struct Step {
     pub axis: Axis,
     pub test: Test,
-    /// What a node at this step counts.
+    /// The weight of a node at this step.
     pub weight: Option<f64>,
     pub conditions: Vec<Condition>,
 }

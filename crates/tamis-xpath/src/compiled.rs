@@ -103,7 +103,7 @@ pub(crate) struct Step {
     pub axis: Axis,
     pub kind: Kind,
     pub label: Label,
-    /// What a node at this step counts.
+    /// The weight of a node at this step.
     pub weight: f64,
     pub conditions: Box<[Condition]>,
 }
@@ -129,7 +129,7 @@ pub(crate) enum Condition {
     Weighted(Box<Condition>, f64),
 }
 
-/// What a comparison asks of the value of one node.
+/// The test of a comparison on the value of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ValueTest {
     Text { equal: bool, text: Box<str> },

@@ -190,7 +190,7 @@ pub(crate) struct Names {
     namespaces: Vec<Box<str>>,
     by_text: HashTable<u32>,
     by_uri: HashTable<u32>,
-    /// A document chooses its names, so that the hash has a key that nobody knows.
+    /// Documents choose their names, so the hash has a secret key.
     hasher: DefaultHashBuilder,
 }
 

@@ -1,8 +1,8 @@
 //! Evaluates one path, or one condition, from a node of a document.
 //!
-//! A path is followed through the elements below a node in one pass: the possible next steps are the bits of a
-//! word, so that a path like `//a//a//a` in a document of nothing but `a` takes time linear in both. The result of a
-//! nested condition for an element is cached, because many ways may lead to it.
+//! A path is followed through the elements below a node in one pass: the possible next steps are the bits of
+//! a word, so that a path like `//a//a//a` in a document of nothing but `a` takes time linear in both. The
+//! result of a nested condition for an element is cached, because many paths may lead to it.
 
 use std::cell::RefCell;
 
@@ -40,7 +40,7 @@ impl Selector {
     }
 }
 
-/// What conditions said of elements: by the address of the step and the number of the element.
+/// The results of conditions, by the address of the step and the number of the element.
 pub(crate) type Memo = HashMap<(usize, u32), bool, FxBuildHasher>;
 
 /// A document as some paths see it.

@@ -18,7 +18,7 @@ pub struct Explanation {
     /// The first step that no node satisfies; `None` if the path is true.
     pub missed: Option<StepMissed>,
     pub steps: usize,
-    /// What a path with weights counts, if it is true. Then the nodes are those of its best embedding.
+    /// The score of a path with weights, if it is true. Then the nodes are those of its best embedding.
     pub score: Option<f64>,
 }
 
@@ -31,7 +31,7 @@ pub struct StepReached {
     pub nodes: usize,
     /// One of them, such as `/news/item[2]`: one that the next steps lead on from.
     pub example: String,
-    /// What the step counts there.
+    /// The score of the step there.
     pub counts: f64,
 }
 

@@ -1,11 +1,11 @@
-//! Numbers as XPath reads them, computed digit by digit as libxml2 does, so that both round alike.
+//! Numbers as XPath reads them, computed digit by digit as libxml2 does, so that both round in the same way.
 
 /// Digits after the point that count, beyond leading zeros.
 const MOST_FRACTION_DIGITS: usize = 20;
 /// The exponent does not grow beyond about this.
 const LARGEST_EXPONENT: i32 = 1_000_000;
 
-/// The value of `number(text)`: NaN for what is no number.
+/// The value of `number(text)`: NaN for a text that is not a number.
 pub fn number(text: &str) -> f64 {
     let text = text.trim_matches([' ', '\t', '\n', '\r']).as_bytes();
     let (negative, text) = match text {

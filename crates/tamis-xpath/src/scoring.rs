@@ -24,7 +24,8 @@ use crate::evaluation::{Selector, View};
 const UNREACHED: f64 = f64::NEG_INFINITY;
 
 impl Selector {
-    /// What the path counts: the score of its best embedding, 1 if it has no weights; `None` if it selects nothing.
+    /// The score of the path: that of its best embedding, 1 if it has no weights; `None` if it selects
+    /// nothing.
     ///
     /// ```
     /// use tamis_xpath::{Document, Limits, Path, Selector};
@@ -42,10 +43,10 @@ impl Selector {
     }
 }
 
-/// What the steps and conditions of a path count at the nodes of a document.
+/// The scores of the steps and conditions of a path at the nodes of a document.
 pub(crate) struct Scores<'s, 'v> {
     view: &'s View<'v>,
-    /// What steps count at elements, by the address of the step; `None` where a condition fails.
+    /// The scores of steps at elements, by the address of the step; `None` where a condition fails.
     known: RefCell<HashMap<(usize, u32), Option<f64>, FxBuildHasher>>,
 }
 
@@ -70,7 +71,7 @@ impl<'s, 'v> Scores<'s, 'v> {
         Some(search.best).filter(|best| *best != UNREACHED)
     }
 
-    /// What a step counts at a node that passes its name test; `None` if a condition fails there.
+    /// The score of a step at a node that passes its name test; `None` if a condition fails there.
     pub fn of_step(&self, node: Node, step: &Step) -> Option<f64> {
         if step.conditions.is_empty() {
             return Some(step.weight);

@@ -1,4 +1,4 @@
-"""Searches for an event that an expression matches. The expression itself always has the last word.
+"""Searches for an event that an expression matches. The result is always checked with the expression itself.
 
 `ways.py` says which predicates could be true together, `values.py` which values satisfy one of them,
 `inverse.py` which attributes give a computed term such a value (`term_text.py` parses terms), `texts.py` and

@@ -1,4 +1,4 @@
-"""Which attributes give a computed term a value: `price * 2` is 10 where `price` is 5."""
+"""Finds attributes that give a computed term a value: `price * 2` is 10 if `price` is 5."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The text of a computed term, as the kernel prints it, as a tree."""
+"""Parses the text of a computed term, as the kernel prints it, into a tree."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A text that a regular expression finds, or that a LIKE pattern fits."""
+"""A text that matches a regular expression or a LIKE pattern."""
 
 import re
 import re._constants as kinds  # type: ignore[import-not-found]

@@ -1,4 +1,4 @@
-"""The queries of `tamis.Index`: which subscriptions events satisfy, and which of them matter most."""
+"""The queries of `tamis.Index`: which subscriptions events satisfy, and which of them rank highest."""
 
 from tamis._matching.json_lines import JsonLines
 from tamis._matching.many_events import ask_up_to
@@ -9,6 +9,6 @@ __all__ = ["EventLike", "Match", "Matches", "Matching", "ask_up_to"]
 
 
 class Matching(JsonLines, Timing):
-    """The part of `tamis.Index` that answers for events."""
+    """The part of `tamis.Index` that queries it with events."""
 
     __slots__ = ()

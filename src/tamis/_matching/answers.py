@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def table_of(answer: Any) -> pa.Table:
-    """What the kernel answered. `pyarrow.table` would import pandas first, to ask whether it is its own.
+    """The kernel's answer as a table. `pyarrow.table` would import pandas first, to check for pandas objects.
 
     >>> table_of(pa.table({"event": [0]}).to_reader()).to_pydict()
     {'event': [0]}

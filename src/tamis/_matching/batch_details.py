@@ -57,7 +57,7 @@ def readable(events: Sequence[Any], *, strict: bool = False) -> tuple[list[int],
 
 
 def renumbered(table: pa.Table, rows: Sequence[int]) -> pa.Table:
-    """The table with the row of each event in place of its number among those that could be read.
+    """The table with the row of each event instead of its number among the readable ones.
 
     >>> renumbered(pa.table({"event": [0, 1]}), [2, 5]).to_pydict()
     {'event': [2, 5]}
@@ -67,7 +67,7 @@ def renumbered(table: pa.Table, rows: Sequence[int]) -> pa.Table:
 
 
 def named(table: pa.Table, events: Any, key: str) -> pa.Table:
-    """The table with the value of an attribute of each event in place of its number.
+    """The table with the value of an attribute of each event instead of its number.
 
     >>> named(pa.table({"event": [1]}), [{"id": "a"}, {"id": "b"}], "id").to_pydict()
     {'event': ['b']}

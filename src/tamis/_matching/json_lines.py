@@ -16,7 +16,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class LineOptions(TypedDict, total=False):
-    """What `match_ndjson` and `stream_ndjson` take by name."""
+    """The keyword arguments of `match_ndjson` and `stream_ndjson`."""
 
     query: Query | None
     tags: Iterable[str] | None
@@ -47,7 +47,7 @@ _DEFAULTS: LineOptions = {
 
 
 def _spelt_out(method: _Method) -> _Method:
-    """Show the options of a method by their names and defaults, to `help` and to whoever completes them."""
+    """Show the options of a method with names and defaults in `help` and in completions."""
     written = inspect.signature(method)
     by_place = [one for one in written.parameters.values() if one.kind is not one.VAR_KEYWORD]
     by_name = [
@@ -67,15 +67,15 @@ class JsonLines(ManyEvents):
     def match_ndjson(self, source: Source, **options: Unpack[LineOptions]) -> Any:
         """All matches of JSON lines: a `pyarrow.Table` of `event` and `subscription`, as from `match_batch`.
 
-        The lines are bytes, a memoryview, the path of a file, or a file that is open for reading bytes. They
-        are read by the threads that match them, and only where subscriptions ask for a value; the rest is
-        checked to be JSON, unless `validate` is False. Events are numbered by their lines that are not blank,
-        from 0. A byte-order mark, carriage returns and a last line without an end are fine.
+        The lines are bytes, a memoryview, the path of a file, or a file that is open for reading bytes. The
+        threads that match the lines also parse them, and only the values that subscriptions use; the rest
+        must be valid JSON, unless `validate` is False. Events are numbered from 0; blank lines do not count.
+        A byte-order mark, carriage returns and a last line without a line end are accepted.
 
-        A file is read in pieces of about `chunk_bytes`, each matched against the version of the index that is
-        current then; only the matches of all pieces are held together. `stream_ndjson` gives them piece by
-        piece. Another `query` than for all matches gives what `ask_batch` does: counts, booleans, the best
-        matches with `score` and `rank`. Pass tags and `now` in the query or as arguments, not both.
+        A file is read in chunks of about `chunk_bytes`, each matched against the version of the index that is
+        current then; only the matches of all chunks are held in memory. `stream_ndjson` returns them chunk by
+        chunk. With a `query`, the result is that of `ask_batch`: counts, booleans, or the best matches with
+        `score` and `rank`. Pass tags and `now` in the query or as arguments, not both.
 
         A line that cannot be read is a `tamis.EventError` that names line and column. With
         `on_error="collect"` such lines are left out, and the result is a pair: the table and a list of
@@ -99,10 +99,10 @@ class JsonLines(ManyEvents):
 
     @_spelt_out
     def stream_ndjson(self, source: Source, **options: Unpack[LineOptions]) -> Iterator[Any]:
-        """What `match_ndjson` gives, piece by piece, so that any file takes little memory.
+        """The result of `match_ndjson`, chunk by chunk, so that a file of any size takes little memory.
 
-        Each piece is a table of its own, or an array; with `on_error="collect"`, a pair. Numbers of events go
-        on from piece to piece.
+        Each chunk is a table or an array; with `on_error="collect"`, a pair. Events are numbered
+        consecutively across chunks.
 
         >>> from tamis import Index
         >>> index = Index()

@@ -14,7 +14,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def pieces(source: Source, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    r"""The bytes of a source in pieces of about that size, of whole lines, without a byte-order mark.
+    r"""The bytes of a source in chunks of about that size, each of whole lines, without a byte-order mark.
 
     >>> list(pieces(b"a\nbb\nccc", 4))
     [b'a\n', b'bb\n', b'ccc']

@@ -1,4 +1,4 @@
-"""A query about the lines of a source, answered piece by piece or for all lines together."""
+"""A query about the lines of a source, answered chunk by chunk or for all lines together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class RefusedLine(NamedTuple):
 
 @dataclass
 class LineQuery:
-    """A query about the lines of a source, and what else is told of each event."""
+    """A query about the lines of a source, and the optional parts of its answer."""
 
     index: "ManyEvents"
     query: Query
@@ -45,7 +45,7 @@ class LineQuery:
     chunk_bytes: int
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
+        """Refuse arguments that cannot be combined."""
         if self.on_error not in ("raise", "collect"):
             raise ArgumentError(f'on_error is "raise" or "collect", not {self.on_error!r}')
         if self.query.ask in ("count", "exists") and (self.key is not None or self.payloads):
@@ -67,7 +67,7 @@ class LineQuery:
         return (whole, refused) if self.on_error == "collect" else whole
 
     def pieces(self, source: Source) -> Iterator[Any]:
-        """The answer for each piece."""
+        """The answer for each chunk."""
         row = line = 0
         before = b""
         for piece in line_pieces.pieces(source, self.chunk_bytes):
@@ -94,7 +94,7 @@ class LineQuery:
     def _readable(
         self, text: bytes, row: int, line: int, refused: list[RefusedLine]
     ) -> tuple[list[Any], int]:
-        """The answers for the lines that can be read. Halves what cannot until one line is left."""
+        """The answers for the readable lines. Unreadable parts are halved until one line is left."""
         try:
             answer, rows = self._answer(text, row, line)
         except EventError as error:
@@ -149,12 +149,12 @@ class LineQuery:
 
 
 def _lines(text: bytes) -> list[bytes]:
-    """The lines with their ends. A carriage return alone ends none."""
+    """The lines with their line ends. A carriage return alone does not end a line."""
     lines = text.split(b"\n")
     ended = [line + b"\n" for line in lines[:-1]]
     return [*ended, lines[-1]] if lines[-1] else ended
 
 
 def _is_event(line: bytes) -> bool:
-    """Whether the kernel counts it: what it takes for blank is a little less than what Python does."""
+    """Whether the kernel counts the line: it treats slightly fewer characters as blank than Python."""
     return bool(line.strip(b" \t\r\n\f"))

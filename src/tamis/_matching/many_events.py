@@ -39,14 +39,14 @@ class ManyEvents(OneEvent):
         """All matches of many events: a `pyarrow.Table` of `event` (row number) and `subscription` (id).
 
         Events are a table (pyarrow, pandas, Polars, DuckDB, anything that offers Arrow data), a list of
-        events, or JSON lines as text or bytes. Given a `pyarrow.RecordBatchReader`, the result is one too: it
-        reads and matches batch by batch, each against the version that is current then, and numbers go on
-        from batch to batch. String ids are dictionary-encoded. Columns named in `intervals` are structs of
-        `low` and `high`. All cores are used unless `threads` says otherwise.
+        events, or JSON lines as text or bytes. For a `pyarrow.RecordBatchReader`, the result is one, too: it
+        reads and matches batch by batch, each against the version that is current then, and numbers events
+        consecutively across batches. String ids are dictionary-encoded. Columns named in `intervals` are
+        structs of `low` and `high`. All cores are used unless `threads` says otherwise.
 
-        With `lists`, the table has a row for each event, with or without matches, and a list `subscriptions`.
-        JSON lines are read by the threads that match them, and only where subscriptions ask for a value; the
-        rest is checked to be JSON, unless `validate` is False.
+        With `lists`, the table has one row per event, with or without matches, and a list `subscriptions`.
+        The threads that match JSON lines also parse them, and only the values that subscriptions use; the
+        rest must be valid JSON, unless `validate` is False.
 
         With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`,
         there is a column `payload`. With `on_error="collect"`, events of a list or of JSON lines that
@@ -107,11 +107,11 @@ class ManyEvents(OneEvent):
     ) -> Any:
         """The answers to a `tamis.Query` about many events.
 
-        With `cells`, columns of text are those of a CSV file, which says nothing of types: each predicate
-        reads them as the kind of value that it is about, or as the schema declares them.
+        With `cells`, text columns are untyped, as in a CSV file: each predicate reads them as the kind of
+        value that it expects, or as the schema declares them.
 
-        They are what `match_batch`, `top_k_batch` or `count_batch` gives; for "exists" a `pyarrow.Array` of
-        booleans, and for "owners" a table of `event` and `owner`.
+        They are those of `match_batch`, `top_k_batch` or `count_batch`; for "exists", a `pyarrow.Array` of
+        booleans, and for "owners", a table of `event` and `owner`.
 
         >>> from tamis import Index, Query
         >>> index = Index()
@@ -142,7 +142,7 @@ class ManyEvents(OneEvent):
         )
 
     def _ask_about(self, events: Any, query: Query, options: dict[str, Any]) -> tuple[Any, int]:
-        """Ask the kernel; what a data frame cannot give as Arrow data is an error of its events."""
+        """Ask the kernel; a data frame that cannot be exported as Arrow data is an error of its events."""
         try:
             return _kernel.ask_batch(self._kernel, events, query, 0, options)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -222,7 +222,7 @@ class ManyEvents(OneEvent):
         intervals: Sequence[str] = (),
         threads: int | None = None,
     ) -> Any:
-        """How many subscriptions each of many events satisfies: a `pyarrow.Array` of int64.
+        """The number of subscriptions that each event satisfies: a `pyarrow.Array` of int64.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -244,11 +244,11 @@ class ManyEvents(OneEvent):
         intervals: Sequence[str] = (),
         threads: int | None = None,
     ) -> pa.Table:
-        """How many of many events satisfy each subscription, for those that any does.
+        """The number of events that satisfy each subscription, for subscriptions with at least one.
 
-        Returns a `pyarrow.Table` of `subscription` and `matches`, sorted by id. Matches are counted and not
-        listed, so the additional memory grows with the number of subscriptions. A `RecordBatchReader` is
-        read as a whole first.
+        Returns a `pyarrow.Table` of `subscription` and `matches`, sorted by id. Matches are counted without
+        listing them, so memory grows only with the number of subscriptions. A `RecordBatchReader` is read
+        completely first.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -276,9 +276,9 @@ def ask_up_to(
     intervals: Sequence[str] = (),
     threads: int | None = None,
 ) -> tuple[pa.Table, int]:
-    """As `ask_batch`, for the first events: all that have no more than `most` matches, and one at least.
+    """Like `ask_batch`, for the first events with at most `most` matches in total, at least one event.
 
-    Also says how many events those are. The query asks for all matches, or for the best.
+    Also returns the number of these events. The query asks for all matches, or for the best.
 
     >>> from tamis import Index, Query
     >>> index = Index()
@@ -302,12 +302,12 @@ def _refuse_one_event(events: Any) -> None:
 
 
 def _answer(answer: tuple[Any, int]) -> pa.Table:
-    """What the kernel answered for all events."""
+    """The kernel's answer for all events."""
     return table_of(answer[0])
 
 
 def _numbered(reader: Any, match: Any) -> Iterator[Any]:
-    """The results for each batch, events numbered on from batch to batch."""
+    """The results for each batch, with events numbered consecutively."""
     first = 0
     for batch in reader:
         yield from _answer(match(batch, first)).to_batches()

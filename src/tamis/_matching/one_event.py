@@ -1,4 +1,4 @@
-"""Which subscriptions one event satisfies, and which of them matter most."""
+"""Queries about one event: which subscriptions it satisfies, and which of them rank highest."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class Matches(list[Match]):
 
 
 class OneEvent(EventMatcher):
-    """Answers about one event. Those that are asked most, `match`, `count` and `exists`, are the kernel's."""
+    """Queries about one event. The most frequent ones, `match`, `count` and `exists`, are in the kernel."""
 
     __slots__ = ()
     _kernel: Kernel
@@ -92,7 +92,7 @@ class OneEvent(EventMatcher):
         now: Moment | None = None,
         threads: int = 1,
     ) -> list[str]:
-        """The owners of which at least one subscription matches, sorted.
+        """The owners with at least one matching subscription, sorted.
 
         One match of each owner is enough: when all owners have one, the search stops. Subscriptions without
         an owner do not count.
@@ -124,13 +124,13 @@ class OneEvent(EventMatcher):
     ) -> list[Match]:
         """The k matches with the highest score, best first; ties go to the smaller id.
 
-        A score is "priority"; "relevance", the sum of the weights of what is true in the expression, each
-        times the event's weight for its attribute; "relaxed", the same over all true predicates of
-        subscriptions of which at least one is true; a monotone function of what attributes contribute to the
-        relevance, such as "min(price, distance) + 0.5 * age"; or a Python function of `tamis.Candidates`.
-        What scores less than `min_score` is left out. With `dimensions`, only these attributes count. Names
-        that no subscription has bring a `tamis.UnknownAttributeWarning`. `threads` is as in `match`; a Python
-        function is called on one.
+        A score is "priority"; "relevance", the sum of the weights of the true predicates, each times the
+        event's weight for its attribute; "relaxed", the same, where one true predicate is enough for a match;
+        a monotone function of the contributions of attributes to the relevance, such as "min(price, distance)
+        + 0.5 * age"; or a Python function of `tamis.Candidates`. Matches with a score below `min_score` are
+        left out. With `dimensions`, only these attributes count. Names that no subscription uses raise a
+        `tamis.UnknownAttributeWarning`. `threads` is as in `match`; a Python function is called on one
+        thread.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -165,8 +165,8 @@ class OneEvent(EventMatcher):
     def ask(self, query: Query, event: EventLike, *, threads: int = 1) -> Any:
         """The answer to a `tamis.Query`: ids, a number, a bool, owners, or a list of `tamis.Match`.
 
-        A query that is asked often is made once; `match`, `count`, `exists` and `top_k` make one each time.
-        `threads` is as in `match`.
+        Create a `Query` once if you use it often; `match`, `count`, `exists` and `top_k` create one on each
+        call. `threads` is as in `match`.
 
         >>> from tamis import Index, Query
         >>> index = Index()
@@ -187,7 +187,7 @@ class OneEvent(EventMatcher):
         return Matches(Match(id, value, rank) for rank, (id, value) in enumerate(best, 1))
 
     def _warn_of_unknown_names(self, query: Query) -> None:
-        """Warn, the first time, of names in a ranking that no subscription has."""
+        """Warn once about names in a ranking that no subscription uses."""
         score, dimensions = query.score, query.dimensions
         if score is None or (dimensions is None and score in MODES):
             return

@@ -29,11 +29,11 @@ class Timing(OneEvent):
         repeats: int = 1,
         intervals: Sequence[str] = (),
     ) -> "np.ndarray[Any, np.dtype[np.int64]]":
-        """How long the kernel takes for each event, in nanoseconds: for benchmarks.
+        """The time that the kernel takes per event, in nanoseconds, for benchmarks.
 
-        Events are resolved beforehand and matched one by one on this thread; what is measured is the kernel
-        alone, without Python. With `repeats`, all events are asked that often and the least time of each
-        counts. Nothing is noted in the statistics.
+        Events are resolved beforehand and matched one by one on this thread; only the kernel is measured,
+        without Python. With `repeats`, all events are matched that often, and the least time of each counts.
+        Statistics do not change.
 
         >>> from tamis import Index
         >>> index = Index()

@@ -22,52 +22,54 @@ EventsPath = Annotated[
 ]
 SubscriptionId = Annotated[str, typer.Argument(metavar="ID", help="The id of a rule.")]
 InlineEvent = Annotated[
-    str | None, typer.Option("--event", "-e", metavar="JSON", help="One event, given here instead.")
+    str | None, typer.Option("--event", "-e", metavar="JSON", help="One event, instead of a file.")
 ]
 InlineEvents = Annotated[
     list[str] | None,
-    typer.Option("--event", "-e", metavar="JSON", help="An event, given here instead; may be repeated."),
+    typer.Option("--event", "-e", metavar="JSON", help="An event, instead of a file; may be repeated."),
 ]
 To = Annotated[
     Format | None,
-    typer.Option("--to", help="Format of the output, where no file name tells it: jsonl, csv or tsv."),
+    typer.Option("--to", help="Format of the output if no file name determines it: jsonl, csv or tsv."),
 ]
 With = Annotated[
     str | None,
-    typer.Option("--with", metavar="NAMES", help="Add columns: payload, event, or both, with a comma."),
+    typer.Option(
+        "--with", metavar="NAMES", help="Add columns: payload, event, or both, separated by a comma."
+    ),
 ]
 Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Of the events, where they are no UTF-8: latin-1, utf-16.")
+    str | None, typer.Option("--encoding", help="Encoding of the events if not UTF-8: latin-1, utf-16.")
 ]
 Separator = Annotated[
-    str | None, typer.Option("--separator", help="What separates fields in CSV events; default: a comma.")
+    str | None, typer.Option("--separator", help="Field separator in CSV events; default: a comma.")
 ]
 RulesEncoding = Annotated[
     str | None,
-    typer.Option("--rules-encoding", help="Of the rules, where they are no UTF-8: latin-1, utf-16."),
+    typer.Option("--rules-encoding", help="Encoding of the rules if not UTF-8: latin-1, utf-16."),
 ]
 RulesSeparator = Annotated[
     str | None,
     typer.Option(
-        "--rules-separator", help="What separates fields in CSV rules; default: seen from the header."
+        "--rules-separator", help="Field separator in CSV rules; default: detected from the header."
     ),
 ]
 OnlyRulesFormat = Annotated[
-    Format | None, typer.Option("--format", "-f", help="Format of the rules, where the name does not tell.")
+    Format | None, typer.Option("--format", "-f", help="Format of the rules, if not given by the file name.")
 ]
 OnlyRulesEncoding = Annotated[
-    str | None, typer.Option("--encoding", help="Of the rules, where they are no UTF-8: latin-1, utf-16.")
+    str | None, typer.Option("--encoding", help="Encoding of the rules if not UTF-8: latin-1, utf-16.")
 ]
 OnlyRulesSeparator = Annotated[
     str | None,
-    typer.Option("--separator", help="What separates fields in CSV rules; default: seen from the header."),
+    typer.Option("--separator", help="Field separator in CSV rules; default: detected from the header."),
 ]
 Schema = Annotated[
     str | None,
     typer.Option(
         "--schema",
         metavar="TYPES",
-        help="Types of attributes, as age=int,at=timestamp_ms or a JSON file: rules that cannot fit are "
+        help="Types of attributes, as age=int,at=timestamp_ms or a JSON file: rules that do not fit are "
         "refused, and ISO text, epoch numbers and CSV cells are read so.",
     ),
 ]
@@ -79,18 +81,22 @@ RulesSchema = Annotated[
         help="Types of attributes, as age=int,at=timestamp_ms or a JSON file: rules that do not fit are bad.",
     ),
 ]
-Row = Annotated[int, typer.Option("--row", min=0, help="Which event of the file, counted from 0.")]
+Row = Annotated[
+    int, typer.Option("--row", min=0, help="The number of the event in the file, counted from 0.")
+]
 EventsFormat = Annotated[
-    Format | None, typer.Option("--format", "-f", help="Format of the events, where the name does not tell.")
+    Format | None, typer.Option("--format", "-f", help="Format of the events, if not given by the file name.")
 ]
 RulesFormat = Annotated[
-    Format | None, typer.Option("--rules-format", help="Format of the rules, where the name does not tell.")
+    Format | None, typer.Option("--rules-format", help="Format of the rules, if not given by the file name.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON lines, also on a terminal.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines, even on a terminal.")]
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="Write a file; .jsonl, .csv, .parquet or .arrow says in which format."
+        "--output",
+        "-o",
+        help="Write a file; the extension (.jsonl, .csv, .parquet, .arrow) selects the format.",
     ),
 ]
 Tags = Annotated[
@@ -99,7 +105,7 @@ Tags = Annotated[
 ]
 TagsAll = Annotated[
     list[str] | None,
-    typer.Option("--tag-all", help="Only rules that have this tag too; may be given several times."),
+    typer.Option("--tag-all", help="Only rules with all of these tags; may be given several times."),
 ]
 TagsNone = Annotated[
     list[str] | None,
@@ -110,29 +116,29 @@ Now = Annotated[
     typer.Option(
         "--now",
         metavar="TIMESTAMP",
-        help="The time that `current_timestamp()` and expiry are judged by; default: this moment.",
+        help="The time for `current_timestamp()` and expiry; default: now.",
     ),
 ]
 Key = Annotated[
-    str | None, typer.Option("--key", help="Name events by this attribute of theirs, not by row number.")
+    str | None, typer.Option("--key", help="Identify events by this attribute instead of the row number.")
 ]
 SkipBad = Annotated[
     bool,
-    typer.Option("--skip-bad", help="Leave out bad rules and events, and count them, instead of stopping."),
+    typer.Option("--skip-bad", help="Skip and count bad rules and events instead of stopping."),
 ]
-Algorithm = Annotated[str, typer.Option("--algorithm", help="Which index to build.")]
+Algorithm = Annotated[str, typer.Option("--algorithm", help="The algorithm of the index.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="How many threads match; all cores by default.")
+    int | None, typer.Option("--threads", min=1, help="Number of threads; default: all cores.")
 ]
 Score = Annotated[
     str,
     typer.Option(
         "--score",
         "-s",
-        help="What ranks: priority, relevance, relaxed, or a function such as 'min(a, b) + 0.5 * c'.",
+        help="The score: priority, relevance, relaxed, or a function such as 'min(a, b) + 0.5 * c'.",
     ),
 ]
-MinScore = Annotated[float | None, typer.Option("--min-score", help="Leave out what scores less than this.")]
+MinScore = Annotated[float | None, typer.Option("--min-score", help="Leave out matches with a lower score.")]
 Dimensions = Annotated[
     list[str] | None,
     typer.Option("--dimension", "-d", help="Only this attribute counts; may be given several times."),

@@ -1,8 +1,8 @@
 """Commands that other packages add to `tamis`, as entry points of the group `tamis.commands`.
 
-An entry point names a function (a command) or a `typer.Typer` (a command with commands of its own). A command
-of this package looks for no others, and none replaces it. The help loads all of them; one that cannot be
-imported says so there and breaks no other.
+An entry point names a function (a command) or a `typer.Typer` (a group of commands). Commands of this package
+are found without loading others, and cannot be replaced. The help loads all of them; if one cannot be
+imported, the help says so and lists the others.
 """
 
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""The product's main job in a minute or two: on Spark (`pipeline`), and in one process (`library`)."""
+"""A demonstration in a minute or two: on Spark (`pipeline`), and in one process (`library`)."""

@@ -1,4 +1,4 @@
-"""The pipeline that `tamis spark init` writes, run as its README says; then what it left in its folders."""
+"""Runs the pipeline that `tamis spark init` writes, as its README says, and shows its output folders."""
 
 import json
 import os

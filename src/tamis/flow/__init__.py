@@ -1,7 +1,7 @@
 """Rules with memory: continuous queries over streams of events.
 
-A flow holds queries that look at more than one event: how often something happened in ten minutes, what
-followed what. `docs/flows.md` says what they mean.
+A flow holds queries that look at more than one event: how often something happened in ten minutes, or what
+followed what. `docs/flows.md` defines their meaning.
 
 >>> import tamis
 >>> flow = tamis.Flow()

@@ -6,7 +6,7 @@ from tamis.flow.output import Output
 
 
 class Backtest:
-    """Counts what queries tell.
+    """Counts the results of queries.
 
     >>> import tamis
     >>> flow = tamis.Flow()
@@ -22,13 +22,13 @@ class Backtest:
     """
 
     def __init__(self, queries: list[str]) -> None:
-        """Begin with none for each query."""
+        """Start with zero for each query."""
         self._queries: dict[str, dict[str, Any]] = {
             name: {"query": name, "fired": 0, "first": None, "last": None} for name in queries
         }
 
     def add(self, outputs: list[Output]) -> None:
-        """Take in what was told."""
+        """Count these results."""
         for out in outputs:
             known = self._queries[out.query]
             known["fired"] += out.kind == "+"

@@ -1,4 +1,4 @@
-"""The class that users hold."""
+"""The class `Flow`."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from tamis.index import plain_schema
 class Flow:
     """A set of continuous queries over named streams of events.
 
-    `limit` bounds the bytes of all state. Beyond it events are refused (`on_limit="refuse"`), or the keys
-    that were idle for longest are forgotten, and the oldest rows of joins (`"shed"`).
+    `limit` bounds the bytes of all state. Beyond it, events are refused (`on_limit="refuse"`), or the keys
+    that were idle the longest and the oldest rows of joins are dropped (`"shed"`).
 
     >>> flow = Flow(limit=100_000_000)
     >>> flow.stream("logins", time="ts")
@@ -29,7 +29,7 @@ class Flow:
     """
 
     def __init__(self, *, limit: int | None = None, on_limit: Literal["refuse", "shed"] = "refuse") -> None:
-        """Begin without streams and queries."""
+        """Create a flow without streams and queries."""
         self._kernel = _kernel.Flow(limit, on_limit)
 
     def stream(
@@ -45,11 +45,11 @@ class Flow:
         """Declare a stream.
 
         `time` names the attribute with the time of an event; without it, events have the time of their
-        arrival. `unit` is what a number in it means. Events may be older than the latest one by `lateness`:
-        they are put in order, and evaluated once that time has passed. With `idle`, a silent stream holds
-        up the others by at most that much and its lateness. Lengths of time are seconds, a `timedelta`, or
-        text such as `"10 MINUTES"`. With a `schema`, as that of an `Index`, queries that name other
-        attributes are refused.
+        arrival. `unit` is the unit of a numeric time. Events may be older than the latest one by `lateness`:
+        they are sorted, and evaluated once that time has passed. With `idle`, a silent stream delays the
+        others by at most that much plus its lateness. Durations are seconds, a `timedelta`, or text such as
+        `"10 MINUTES"`. With a `schema`, like that of an `Index`, queries that use other attributes are
+        refused.
 
         >>> flow = Flow()
         >>> flow.stream("logins", time="ts", lateness="5s", schema={"ts": "timestamp", "user": "string"})
@@ -67,7 +67,7 @@ class Flow:
         """Add a continuous query, between any two events.
 
         It starts empty, as if the stream began with it; with `backfill`, from the rows that older queries
-        hold. `on` is the stream it reads, and may be left out if there is one.
+        hold. `on` is the stream it reads, and may be omitted if there is only one.
 
         >>> flow = Flow()
         >>> flow.stream("trades", time="ts")
@@ -82,7 +82,7 @@ class Flow:
         self._kernel.add(name, query, on, backfill)
 
     def remove(self, name: str) -> None:
-        """Remove a continuous query, and the state that no other needs.
+        """Remove a continuous query, and the state that no other query needs.
 
         >>> flow = Flow()
         >>> flow.stream("trades", time="ts")
@@ -110,11 +110,11 @@ class Flow:
         return self._kernel.query(name)[0]
 
     def push(self, stream: str, event: Any, *, time: Any = None) -> list[Output]:
-        """Take in one event, and tell what it makes true.
+        """Add one event, and return the results.
 
-        An event is what `Index.match` takes: a dict, a `tamis.Event`, or JSON. `time` is the time of
-        arrival, for a stream without a time of its own; by default it is now. An event that is refused
-        because of the limit still moves the clock: the exception has what that told as `told`.
+        An event is what `Index.match` takes: a dict, a `tamis.Event`, or JSON. `time` is the time of arrival,
+        for a stream whose events have no time; the default is now. An event that is refused because of the
+        limit still advances the clock: the exception has the results of that as `told`.
 
         >>> flow = Flow()
         >>> flow.stream("hits")
@@ -127,10 +127,10 @@ class Flow:
         return _outputs(*self._kernel.push(stream, event, _arrival(time)))
 
     def push_batch(self, stream: str, events: Any, *, time: Any = None) -> list[Output]:
-        """Take in many events, in order: an Arrow table, a list of events, or JSON lines.
+        """Add many events, in order: an Arrow table, a list of events, or JSON lines.
 
-        The answers are those of `push`, one event after the other. If an event is refused, those before it
-        were taken in; the exception has what they told as `told`.
+        The results are those of `push`, one event after the other. If an event is refused, those before it
+        have been added; the exception has their results as `told`.
 
         >>> import pyarrow as pa
         >>> flow = Flow()
@@ -143,7 +143,7 @@ class Flow:
         return _outputs(*self._kernel.push_batch(stream, events, _arrival(time)))
 
     def advance(self, to: Any) -> list[Output]:
-        """Say that no event before `to` will come on any stream: a datetime, a timestamp as text, or seconds.
+        """Declare that no event before `to` will come: a datetime, a timestamp as text, or seconds.
 
         >>> flow = Flow()
         >>> flow.stream("hits", time="ts", lateness="1m")
@@ -156,7 +156,7 @@ class Flow:
         return [Output(*told) for told in self._kernel.advance(_moment(to))]
 
     def late(self, stream: str) -> list[Event]:
-        """The events of a stream that came too late, since the last call.
+        """The late events of a stream since the last call.
 
         >>> flow = Flow()
         >>> flow.stream("hits", time="ts")
@@ -169,7 +169,7 @@ class Flow:
 
     @property
     def clock(self) -> datetime | None:
-        """Everything up to this time has come.
+        """The time up to which all events have arrived.
 
         >>> flow = Flow()
         >>> flow.stream("hits", time="ts", lateness=10)
@@ -183,7 +183,7 @@ class Flow:
         return None if clock is None else _EPOCH + timedelta(microseconds=clock)
 
     def explain(self, name: str, key: Any = None) -> dict[str, Any]:
-        """What a query looks at: its windows, how many queries share each, and what they hold.
+        """The state of a query: its windows, how many queries share each, and their contents.
 
         With the `key` of a partition, given as an event, also the values at that key.
 
@@ -200,7 +200,7 @@ class Flow:
     def plan(self) -> Plan:
         """The plan that all queries share: what feeds what, and how many queries use each node.
 
-        It prints as text, and notebooks draw it; `to_svg` gives the drawing.
+        It prints as text, and notebooks draw it; `to_svg` returns the drawing.
 
         >>> flow = Flow()
         >>> flow.stream("hits", time="ts")
@@ -215,7 +215,7 @@ class Flow:
         return Plan.from_json(self._kernel.plan())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write queries and state to a file, which is replaced at once or not at all.
+        """Write queries and state to a file, atomically.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp(), "logins.flow")
@@ -230,10 +230,10 @@ class Flow:
         self._kernel.save(path)
 
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Make what happened so far durable, at the cost of what came since the last call.
+        """Make the current state durable, at a cost proportional to the input since the last call.
 
-        The first call writes the whole state to `path`. Later ones append to `<path>.log`, until that is
-        longer than the state. `Flow.open(path)` reads both.
+        The first call writes the whole state to `path`. Later calls append to `<path>.log` until it is longer
+        than the state. `Flow.open(path)` reads both.
 
         >>> import tempfile, pathlib
         >>> path = pathlib.Path(tempfile.mkdtemp(), "logins.flow")
@@ -250,7 +250,7 @@ class Flow:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Flow":
-        """Open what `save` or `checkpoint` wrote. The flow goes on as if it had never stopped.
+        """Open a file of `save` or `checkpoint`. The flow continues as if it had never stopped.
 
         >>> Flow.open("no-such.flow")
         Traceback (most recent call last):
@@ -262,7 +262,7 @@ class Flow:
         return flow
 
     def set_limit(self, limit: int | None, on_limit: Literal["refuse", "shed"] = "refuse") -> None:
-        """Bound the state from now on, as `Flow(limit=…, on_limit=…)` does; None: no limit.
+        """Set the limit on the state, as `Flow(limit=…, on_limit=…)` does; None means no limit.
 
         A flow that was opened has the limit it was saved with. The next checkpoint writes the whole state.
 
@@ -292,7 +292,7 @@ class Flow:
 
 
 def _outputs(told: list[Any], fault: Exception | None) -> list[Output]:
-    """What was told; an exception that came with it has that as `told`."""
+    """The results; an exception raised with them has them as `told`."""
     outputs = [Output(*one) for one in told]
     if fault is not None:
         fault.told = outputs  # type: ignore[attr-defined]
@@ -304,7 +304,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def microseconds(length: float | str | timedelta) -> int:
-    """The microseconds of a length of time: seconds, a `timedelta`, or text such as `"10 MINUTES"`.
+    """The microseconds of a duration: seconds, a `timedelta`, or text such as `"10 MINUTES"`.
 
     >>> microseconds("1s"), microseconds(0.5)
     (1000000, 500000)
@@ -314,7 +314,7 @@ def microseconds(length: float | str | timedelta) -> int:
     if isinstance(length, timedelta):
         return length // timedelta(microseconds=1)
     if not abs(length) < _LONGEST_SECONDS:
-        raise ArgumentError(f"a length of time is less than 285 years, not {length!r} seconds")
+        raise ArgumentError(f"a duration is less than 285 years, not {length!r} seconds")
     return round(length * 1_000_000)
 
 
@@ -329,7 +329,9 @@ def _moment(moment: Any) -> int:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            raise ArgumentError(f"{moment!r} is no timestamp\nhint: such as '2026-01-31 12:00:00'") from None
+            raise ArgumentError(
+                f"{moment!r} is not a timestamp\nhint: such as '2026-01-31 12:00:00'"
+            ) from None
     if isinstance(moment, datetime):
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)

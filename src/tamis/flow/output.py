@@ -1,4 +1,4 @@
-"""What a continuous query tells."""
+"""The results of a continuous query."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tamis._kernel import Event
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One answer of a continuous query, when it comes (`kind` is `"+"`) or goes (`"-"`).
+    """One result of a continuous query that appears (`kind` is `"+"`) or disappears (`"-"`).
 
     `row` has the values of a rule's windowed terms by their text, or the columns of a join. `events` are
     the events that made it true, the last one last.

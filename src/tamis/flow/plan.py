@@ -34,7 +34,7 @@ class Node:
 
     @property
     def facts(self) -> str:
-        """What is known of it, in a few words.
+        """A short description.
 
         >>> Node("a", "window", "ROWS 5", 1, rows=3, bytes=1200).facts
         '1 query; 3 rows, 1,200 bytes'
@@ -65,7 +65,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
-        """Read what the kernel says, with the nodes that most queries use.
+        """Parse the kernel's description, with the nodes that most queries use.
 
         >>> Plan.from_json('{"nodes": [], "edges": []}').nodes
         {}
@@ -110,7 +110,7 @@ class Plan:
         return [self.nodes[end] for start, end in self.edges if start == node.id]
 
     def to_svg(self) -> str:
-        """The plan as a drawing, from the streams on the left to what tells on the right.
+        """The plan as a drawing, from the streams on the left to the queries on the right.
 
         >>> Plan({"s": Node("s", "stream", "logins", 2)}, [], 0).to_svg().startswith("<svg")
         True

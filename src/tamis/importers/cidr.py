@@ -1,4 +1,4 @@
-"""A block of addresses, IPv4 or IPv6: what `ip_in` of the language tests."""
+"""Blocks of IPv4 or IPv6 addresses, for `ip_in`."""
 
 import json
 from ipaddress import ip_network
@@ -22,5 +22,5 @@ def in_block(term: forms.Term, block: str) -> dict[str, Any]:
         network = ip_network(block, strict=False)
         low, high = json.loads(parse(f"ip_in(x, '{network}')").to_json())["operands"]
     except (ValueError, ExpressionError) as error:
-        raise NotCarriedOverError("cidr", f"{block!r} is no block of addresses: {error}") from None
+        raise NotCarriedOverError("cidr", f"{block!r} is not a block of addresses: {error}") from None
     return forms.test(forms.Term(f"ip({term.text})"), "BETWEEN", low, high)

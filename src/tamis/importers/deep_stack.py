@@ -1,7 +1,7 @@
-"""Room for rules that are nested deeper than Python's usual thousand frames: readers of rules are recursive.
+"""A larger stack for deeply nested rules: readers are recursive, and Python allows a thousand frames.
 
-Expressions have at most 256 levels. A reader of SQL takes some thirty frames for each, and would refuse a
-rule that an expression could hold. Such a rule is read again on a thread with a stack of its own.
+Expressions have at most 256 levels. A reader of SQL takes some thirty frames per level, so it would refuse
+rules that an expression can represent. Such a rule is read again on a thread with a larger stack.
 """
 
 import sys

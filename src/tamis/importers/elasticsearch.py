@@ -1,16 +1,15 @@
 """Elasticsearch queries: `{"bool": {"filter": [{"term": {"country": "CA"}}]}}`.
 
-Filters are carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`,
-`wildcard`, `regexp`, `exists`, `nested`, `match_all`, `match_none`, `constant_score`, `dis_max`,
-`boosting`. What searches analysed text is not, because an expression sees values and no words. Fields
-are taken for keywords, numbers, booleans and dates as strings; a mapping is not read. Case is ignored as
-`lower` does it.
+Filters are carried over: `bool` with `minimum_should_match`, `term`, `terms`, `range`, `prefix`, `wildcard`,
+`regexp`, `exists`, `nested`, `match_all`, `match_none`, `constant_score`, `dis_max`, `boosting`. Queries on
+analysed text are not, because an expression sees values, not words. Fields are treated as keywords, numbers,
+booleans, and dates as strings; a mapping is not read. Case is ignored with `lower`.
 
-A field of several values matches in Elasticsearch if one of them does, and the objects of an array
-are flattened: each test may be satisfied by another object. Only a `nested` query wants one object to
-satisfy all of its tests. Name the fields that hold arrays, and that is what the quantifiers say
-(`elements`); else `term` and `terms` look into arrays of values, other queries do not, and the rule has
-a note. The path of a `nested` query needs no naming.
+A field of several values matches in Elasticsearch if one of them does, and the objects of an array are
+flattened: each test may be satisfied by a different object. Only a `nested` query requires one object to
+satisfy all of its tests. If the caller names the fields that hold arrays, quantifiers express this
+(`elements`). Otherwise `term` and `terms` look into arrays of values, other queries do not, and the rule has
+a note. The path of a `nested` query need not be named.
 """
 
 import json
@@ -27,7 +26,7 @@ from tamis.importers.report import OF_ANY_FORMAT, ImportedRule, NotCarriedOverEr
 from tamis.importers.shape import check_shape
 from tamis.importers.two_valued import Form, not_true
 
-_TEXT = "it searches analysed text, and expressions see values"
+_TEXT = "it searches analysed text, but expressions see values"
 
 NOT_CARRIED_OVER = {
     **OF_ANY_FORMAT,
@@ -48,7 +47,7 @@ NOT_CARRIED_OVER = {
         _TEXT,
     ),
     "a field outside of the nested path": "a nested query sees the objects at its path and nothing else",
-    "a field of nested objects": "it is looked at outside of a nested query, which finds nothing there",
+    "a field of nested objects": "it is used outside a nested query, where it finds nothing",
     "has_child": "it joins documents",
     "has_parent": "it joins documents",
     "parent_id": "it joins documents",
@@ -57,13 +56,13 @@ NOT_CARRIED_OVER = {
     "script_score": "it runs a program",
     "terms_set": "it takes the number from a field or a program",
     "terms lookup": "it reads another document",
-    **dict.fromkeys(("geo_shape", "shape"), "there are no shapes"),
+    **dict.fromkeys(("geo_shape", "shape"), "geo queries are not converted"),
     **dict.fromkeys(
         ("geo_distance", "geo_bounding_box", "geo_polygon", "geo_grid", "distance_feature"),
-        "there are no places",
+        "geo queries are not converted",
     ),
     **dict.fromkeys(
-        ("knn", "sparse_vector", "semantic", "text_expansion", "weighted_tokens"), "there are no vectors"
+        ("knn", "sparse_vector", "semantic", "text_expansion", "weighted_tokens"), "Tamis has no vectors"
     ),
     **dict.fromkeys(
         (
@@ -84,17 +83,17 @@ NOT_CARRIED_OVER = {
     **dict.fromkeys(("rank_feature", "pinned", "rule"), "it changes the order of documents"),
     "wrapper": "its query is hidden in Base64; write it out",
     "function_score with min_score": "it filters by a computed score",
-    "a search body": "beside `query` it has what changes which documents are found",
+    "a search body": "besides `query`, it has parts that change which documents are found",
     "a pattern of fields": "a star in the name of a field stands for several fields",
-    "minimum_should_match": "it is no number or share",
+    "minimum_should_match": "it is neither a number nor a share",
     "ids": "an event has no id of its own",
-    "date math": "`now` and rounding change with time, and a stored expression does not",
+    "date math": "`now` and rounding are not converted",
     "range with format or time_zone": "dates are compared as they are written",
     "range with relation": "ranges of ranges are not values",
-    "range with from or to": "Elasticsearch has given them up; write gt, gte, lt and lte",
+    "range with from or to": "Elasticsearch no longer supports them; write gt, gte, lt and lte",
     "regexp": "Lucene's operators ~ < > & @ # and classes inside of classes have no counterpart",
     "an unknown query": "Elasticsearch has no query of that name",
-    "an invalid query": "it is not written as the documentation says",
+    "an invalid query": "it does not follow the documented syntax",
 }
 """Every feature that is refused, with the reason."""
 
@@ -135,7 +134,7 @@ def read(
     >>> report = read({"a": {"term": {"x": 1}}, "b": {"match": {"body": "two words"}}})
     >>> print(report)
     1 of 2 rules imported
-    1 refused because of match: it searches analysed text, and expressions see values
+    1 refused because of match: it searches analysed text, but expressions see values
     refused: b
     """
     pairs = queries.items() if isinstance(queries, Mapping) else queries
@@ -273,7 +272,9 @@ def _needed(where: str, asked: Any, count: int) -> int:
         else:
             number = int(text) if int(text) >= 0 else count + int(text)
     except ValueError:
-        raise NotCarriedOverError("minimum_should_match", f"{asked!r} is no number or share", where) from None
+        raise NotCarriedOverError(
+            "minimum_should_match", f"{asked!r} is neither a number nor a share", where
+        ) from None
     return max(number, 0)
 
 

@@ -1,10 +1,10 @@
-"""The elements of arrays: other engines reach them by the path of a field, expressions by a quantifier.
+"""The elements of arrays: other engines reach them with the path of a field, expressions with a quantifier.
 
 `{"items": [{"price": 5}]}` has a field `items.price` in Event Ruler and in Elasticsearch; here it is
-`exists(items, element -> element.price = 5)`. A rule does not say which of its fields lie in arrays, and a
-quantifier costs more than a plain test. So the importers are told which attributes hold arrays, of values or
-of records. What they write for those is also right where an event has a single value or a single record.
-Where they are not told, they write plain tests, and the rule has notes on what an array would change.
+`exists(items, element -> element.price = 5)`. A rule does not say which of its fields are in arrays, and a
+quantifier costs more than a plain test. So the caller names the attributes that hold arrays, of values or of
+records. The quantifiers for those also work if an event has a single value or record. For other attributes,
+importers write plain tests, and the rule has notes on what an array would change.
 """
 
 from collections.abc import Callable, Collection

@@ -1,13 +1,13 @@
 """Event patterns of Amazon EventBridge and Event Ruler: `{"total": [{"numeric": [">", 100]}]}`.
 
-Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then
-Event Ruler looks at its elements, and where these are records, all fields of a pattern must match in the
-same record ("array consistency"). Name the attributes that hold arrays, and quantifiers look at the
-elements (`elements`); else equality looks into arrays of values (`array_contains`), other tests do not,
-and the rule has a note. Case is ignored as `lower` does it, which is the same for ASCII.
+Fields are joined by AND, the alternatives of a field by OR. A value of an event may be an array: then Event
+Ruler looks at its elements, and where these are records, all fields of a pattern must match in the same
+record ("array consistency"). If the caller names the attributes that hold arrays, quantifiers look at the
+elements (`elements`). Otherwise equality looks into arrays of values (`array_contains`), other tests do not,
+and the rule has a note. Case is ignored with `lower`, which is the same for ASCII.
 
-Differences: null and absent are the same here, so patterns that tell them apart are refused; numbers are
-exact here, and rounded to six digits there; arrays in arrays are not looked into.
+Differences: null and absent are the same here, so patterns that distinguish them are refused; numbers are
+exact here, and rounded to six digits there; tests do not look into arrays inside arrays.
 """
 
 import json
@@ -30,12 +30,12 @@ _MOST_RULES = 1000
 
 NOT_CARRIED_OVER = {
     **OF_ANY_FORMAT,
-    "null": "null and absent are the same here, and a pattern of null wants the first",
-    "cidr": "it is no block of addresses",
+    "null": "null and absent are the same in Tamis, but a null pattern matches only null",
+    "cidr": "it is not a block of addresses",
     "numeric": "it is not a list of comparisons and numbers",
-    "wildcard": "a backslash stands before something else than * or a backslash",
-    "a field twice": "Event Ruler takes one of them and forgets the other",
-    "a field beside and inside $or": "Event Ruler takes the inner alternatives instead of both",
+    "wildcard": "a backslash precedes something other than * or a backslash",
+    "a field twice": "Event Ruler uses one of them and ignores the other",
+    "a field next to and inside $or": "Event Ruler uses the inner alternatives instead of both",
     "alternatives over arrays of records": f"$or and exists: false make more than {_MOST_RULES} rules of it",
     "an unknown match": "Event Ruler has no match of that name",
     "an invalid pattern": "a field is a record of fields or a list of alternatives",
@@ -76,7 +76,7 @@ def read(
     >>> report = read({"a": {"x": [1, 2]}, "b": {"x": [None]}})
     >>> print(report)
     1 of 2 rules imported
-    1 refused because of null: null and absent are the same here, and a pattern of null wants the first
+    1 refused because of null: null and absent are the same in Tamis, but a null pattern matches only null
     refused: b
     """
     pairs = patterns.items() if isinstance(patterns, Mapping) else patterns
@@ -195,7 +195,7 @@ def _consistent(fields: list[_Field], scope: Scope) -> Form:
 
 
 def _check_fields(path: str, pattern: Any, outside: frozenset[str]) -> None:
-    """Raise if a field stands twice, or beside and inside an `$or`."""
+    """Raise if a field occurs twice, or both next to and inside an `$or`."""
     if not isinstance(pattern, Mapping):
         return
     here = list(_paths(path, pattern))
@@ -207,7 +207,7 @@ def _check_fields(path: str, pattern: Any, outside: frozenset[str]) -> None:
         if name == "$or" and _are_patterns(wanted):
             for part in wanted:
                 if repeated := beside & set(_paths(path, part)):
-                    raise _refuse("a field beside and inside $or", min(repeated))
+                    raise _refuse("a field next to and inside $or", min(repeated))
                 _check_fields(path, part, beside)
         else:
             _check_fields(inside, wanted, beside)

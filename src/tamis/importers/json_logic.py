@@ -5,9 +5,9 @@ A rule matches if JsonLogic's result is truthy. Operations on values alone are c
 variable is JsonLogic's: it is `null`, equals `null`, and counts as 0 in `<`, `<=`, `>`, `>=`, `-`, `/`
 and `%`. `some`, `all`, `none`, and the truth of `filter`, are quantifiers over the array of a variable.
 
-Differences, all about values of another type than what they are compared with, which JsonLogic converts
-and Tamis does not: `"1" == 1`, `true == 1`, `"10" > 9` are true there and not here; a record on its own
-is truthy there and not here. A division by zero is infinite there and undefined here.
+Differences, all because JsonLogic converts types in comparisons and Tamis does not: `"1" == 1`, `true == 1`,
+`"10" > 9` are true there and not here; a record on its own is truthy there and not here. A division by zero
+is infinite there and undefined here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ from tamis.importers.shape import check_shape
 from tamis.importers.two_valued import Form, not_true
 
 _ARRAYS = "it makes arrays or records, which terms do not"
-_SOURCE = "the array is neither a variable nor what filter makes of one, or map with a variable"
+_SOURCE = "the array is neither a variable, nor a filter of one, nor a map with a variable"
 
 NOT_CARRIED_OVER = {
     **OF_ANY_FORMAT,
@@ -31,20 +31,20 @@ NOT_CARRIED_OVER = {
     "map": _ARRAYS,
     "filter": _ARRAYS,
     "reduce": _ARRAYS,
-    "merge": "it makes an array of what is in the data",
+    "merge": "it builds an array from the data",
     "all": _SOURCE,
     "some": _SOURCE,
     "none": _SOURCE,
     "min": "there is no term for the least of several values",
     "max": "there is no term for the greatest of several values",
     "method": "it calls JavaScript",
-    **dict.fromkeys(("and", "or", "if", "?:"), "its result is compared, and is no truth"),
-    **dict.fromkeys(("missing", "missing_some"), "its result is compared, and is an array"),
+    **dict.fromkeys(("and", "or", "if", "?:"), "its result is compared and is not a truth value"),
+    **dict.fromkeys(("missing", "missing_some"), "its result is compared and is an array"),
     "var": "the whole data, a computed name, or an element of an array by its number",
-    "in": "both sides depend on the data, the array is made of something else than a variable, or the text "
+    "in": "both sides depend on the data, the array is not a variable, or the text "
     "to look in is longer than 40 characters",
     "substr": "a length that is negative or computed",
-    "==": "a comparison with an array, a record or NaN, or of a condition with a value that is no truth",
+    "==": "a comparison with an array, a record or NaN, or of a condition with a value other than a truth",
     "unknown operator": "JsonLogic has no operator of that name",
 }
 """Every feature that is refused, with the reason."""

@@ -1,8 +1,8 @@
 """The result for each rule: its expression, or the reason why there is none.
 
-An importer never drops part of a rule silently. A rule is carried over as a whole or refused as a whole,
-and a refusal names the feature, where in the rule it stands, and why it has no counterpart. What is
-carried over with a meaning that differs in a corner has a note.
+An importer never drops part of a rule silently. A rule is carried over as a whole or refused as a whole, and
+a refusal names the feature, its position in the rule, and the reason. A rule whose meaning differs in special
+cases has a note.
 """
 
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NotCarriedOverError(TamisError, ValueError):
-    """Part of a rule that has no counterpart: which feature, where, and why.
+    """Part of a rule that cannot be carried over: which feature, where, and why.
 
     >>> error = NotCarriedOverError("map", "it makes arrays", where="some[0]")
     >>> print(error)
@@ -36,7 +36,7 @@ class NotCarriedOverError(TamisError, ValueError):
         super().__init__(feature, reason, where)
 
     def __str__(self) -> str:
-        """Where, what and why; whatever others append to the arguments of an exception is left out."""
+        """Where, what and why, without what others append to the arguments of the exception."""
         return f"{self.where + ': ' if self.where else ''}{self.feature} is not carried over: {self.reason}"
 
 
@@ -121,7 +121,7 @@ class Report:
 
     @property
     def imported(self) -> list[ImportedRule]:
-        """The rules that are expressions now.
+        """The imported rules.
 
         >>> Report().imported
         []
@@ -139,7 +139,7 @@ class Report:
 
     @property
     def reasons(self) -> Counter[tuple[str, str]]:
-        """How many rules were refused because of each feature, with the reason.
+        """The number of rules refused for each feature, with the reason.
 
         >>> Report().reasons
         Counter()
@@ -171,7 +171,7 @@ class Report:
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        """Every corner in which an imported rule means something else: (id, note).
+        """All differences in meaning of imported rules: (id, note).
 
         >>> Report((ImportedRule("a", Expression.parse("x > 1"), notes=("x: one value",)),)).notes
         [('a', 'x: one value')]
@@ -179,7 +179,7 @@ class Report:
         return [(rule.id, note) for rule in self.imported for note in rule.notes]
 
     def __str__(self) -> str:
-        """How many were imported, why the others were not, and which need a look."""
+        """How many were imported, why the others were not, and which need attention."""
         lines = [f"{len(self.imported):,} of {len(self):,} rules imported"]
         lines += [
             f"{count:,} refused because of {feature}: {reason}"
@@ -198,7 +198,7 @@ class Report:
 OF_ANY_FORMAT = {
     "deep nesting": "an expression has at most 256 levels",
     "a large rule": "it has more than a million values",
-    "a repeated id": "a rule of that id is imported already, and an index has each id once",
+    "a repeated id": "a rule with that id was imported already",
     "a number": "NaN and infinite numbers are not written in rules",
 }
 """What is refused in rules of every format, with the reason."""
@@ -209,8 +209,8 @@ _PLACE_IN_FORM = re.compile(r"^[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*: ")
 def attempt(id: str, feature: str, reason: str, convert: Callable[[], ImportedRule]) -> ImportedRule:
     """A rule, or why there is none; `feature` and `reason` are for what is not written as it should be.
 
-    >>> print(attempt("a", "an invalid rule", "it is no record", lambda: {}["x"]).refused)
-    an invalid rule is not carried over: it is no record
+    >>> print(attempt("a", "an invalid rule", "it is not a record", lambda: {}["x"]).refused)
+    an invalid rule is not carried over: it is not a record
     """
     try:
         return with_deep_stack(convert)
@@ -230,7 +230,7 @@ def attempt(id: str, feature: str, reason: str, convert: Callable[[], ImportedRu
 
 
 def of_expression(feature: str, error: ExpressionError) -> NotCarriedOverError:
-    """What an expression cannot hold of a rule.
+    """Refuse what an expression cannot represent.
 
     >>> print(of_expression("the rule", ExpressionError("the expression is nested deeper than 256 levels")))
     deep nesting is not carried over: an expression has at most 256 levels
@@ -247,7 +247,7 @@ def gather(rules: Iterable[ImportedRule]) -> Report:
     >>> len(gather([ImportedRule("a", Expression.parse("x > 1"))]))
     1
     >>> print(gather([ImportedRule("a", Expression.parse("x > 1"))] * 2).refused[0].refused)
-    a repeated id is not carried over: a rule of that id is imported already, and an index has each id once
+    a repeated id is not carried over: a rule with that id was imported already
     """
     gathered: list[ImportedRule] = []
     ids: set[str] = set()

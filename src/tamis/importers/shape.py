@@ -1,7 +1,6 @@
-"""The depth and size of a rule, checked before it is read: rules from strangers may be hostile.
+"""Checks the depth and size of a rule before it is read, because rules may be hostile.
 
-Values that stand in several places (aliases, records of a program) count wherever they stand, and are
-looked at once.
+Values that occur in several places (aliases, shared objects) count in each place, but are visited once.
 """
 
 from collections.abc import Iterator, Mapping

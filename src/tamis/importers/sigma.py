@@ -1,12 +1,11 @@
 """Sigma rules (sigmahq.io), as a backend of pySigma, so that its processing pipelines rename fields as
 usual.
 
-Strings are compared without regard to case, as Sigma wants it, through `lower(field)`. Numbers are also
-found where an event has them as text. Keywords are looked for in every string of the event, or in the
-attributes that `keywords_in` names. Filters apply to all rules that are read with them, in whichever file.
-`2 of selection*`, which pySigma does not know, is written out. A rule matches where one of its conditions
-does. Its level becomes the priority (informational 0 to critical 4), its tags and log source become tags, its
-title the payload.
+Strings are compared case-insensitively, as Sigma requires, with `lower(field)`. A number also matches the
+same number as text. Keywords are searched in every string of the event, or in the attributes that
+`keywords_in` names. Filters apply to all rules that are read with them, in any file. `2 of selection*`, which
+pySigma does not support, is expanded. A rule matches if one of its conditions does. Its level becomes the
+priority (informational 0 to critical 4), its tags and log source become tags, its title the payload.
 """
 
 import json
@@ -55,11 +54,11 @@ except ImportError as error:
 NOT_CARRIED_OVER = {
     "week": "there is no function for the week of a time",
     "fieldref with a modifier": "a term cannot start with, end with or contain another one",
-    "a correlation": "it has a memory, and an expression sees one event",
+    "a correlation": "it needs memory, but an expression sees one event",
     "a query expression": "it is written for another backend",
     "a placeholder": "its values are not in the rule; a pipeline replaces it",
-    "a regular expression": "RE2 takes it, which pySigma reads with, and this engine does not",
-    "N of": "it makes more than 200 combinations, or there are fewer searches than it wants",
+    "a regular expression": "pySigma accepts it (RE2), but this engine does not",
+    "N of": "it makes more than 200 combinations, or requires more searches than there are",
     "a filter": "it applies to none of the rules that are read with it",
     "an invalid rule": "pySigma cannot read it",
     **OF_ANY_FORMAT,

@@ -1,10 +1,9 @@
 """WHERE clauses of other SQL dialects, read by sqlglot: `"plan" <> 'free' AND seats % 2 = 0`.
 
-SQL has three truth values, as Tamis has, so the structure is carried over as it is; what differs between
-dialects is the meaning of operators. Case-insensitive comparison by a collation (MySQL, SQL Server) is
-not known from the text: strings are compared as they are, and a rule of such a dialect gets a note. So does
-a rule whose meaning differs between dialects in a case that depends on the data. If part of sqlglot's tree
-is not understood, the rule is refused.
+SQL has three truth values, like Tamis, so the structure is carried over unchanged; dialects differ in the
+meaning of operators. The text does not show whether a collation ignores case (MySQL, SQL Server): strings are
+compared as they are, and a rule of such a dialect gets a note. So does a rule whose meaning differs between
+dialects in a case that depends on the data. If part of sqlglot's tree is not understood, the rule is refused.
 
 `EXISTS (SELECT ... FROM UNNEST(items) AS t(i) WHERE ...)`, `5 = ANY(sizes)`, `x > ALL(sizes)` and the lambdas
 of `exists`, `forall`, `any_match`, `all_match` and `none_match` become quantifiers.
@@ -35,17 +34,17 @@ NOT_CARRIED_OVER = {
     "an aggregate": "an event is one record",
     "a window": "an event is one record",
     "a parameter": "its value is not in the text",
-    "CASE": "there is no term that chooses",
-    "an integer division": "this dialect drops the fraction, and Tamis does not",
-    "a cast": "to a type that Tamis has not",
-    "an interval": "there is no arithmetic with times",
-    "current time": "it changes, and a stored expression does not",
+    "CASE": "Tamis has no conditional term",
+    "an integer division": "this dialect drops the fraction, but Tamis does not",
+    "a cast": "to a type that Tamis does not have",
+    "an interval": "arithmetic with times is not converted",
+    "current time": "it is not converted",
     "a function": "Tamis has no function that means the same",
     "SIMILAR TO": "its patterns are neither LIKE nor regular expressions",
-    "a class in LIKE": "[...] stands for one of some characters in this dialect, and for itself in Tamis",
-    "a place in a text": "dialects differ in what lies before the first character; places from 1 are read",
-    "an array": "elements are tested, and nothing else; the array is a column, or one of literals",
-    "a name beside UNNEST": "it may be a column or a field of the element: name the column, as in AS t(item)",
+    "a class in LIKE": "[...] is a character class in this dialect, but literal text in Tamis",
+    "a place in a text": "dialects differ before the first character; positions from 1 are read",
+    "an array": "only its elements are tested; the array is a column, or one of literals",
+    "a name next to UNNEST": "it may be a column or a field of the element: name the column, AS t(item)",
     "a condition as a value": "conditions are compared with TRUE, FALSE and NULL only",
     "the text": "sqlglot cannot read it",
 }
@@ -406,10 +405,10 @@ class _Writer:
                 return ".".join([element.variable, *parts[1:]])
             if len(parts) > 1 and element.table is not None and first == element.table.lower():
                 if parts[1].lower() != element.variable.lower():
-                    raise _refuse("a name beside UNNEST", node)
+                    raise _refuse("a name next to UNNEST", node)
                 return ".".join([element.variable, *parts[2:]])
             if element.is_only_table and len(parts) == 1:
-                raise _refuse("a name beside UNNEST", node)
+                raise _refuse("a name next to UNNEST", node)
         return ".".join(parts)
 
     # --- values ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Negation that is never undefined: true exactly where the expression is not true.
+"""Negation that is never undefined: true exactly if the expression is not true.
 
 The formats that are imported know true and false only; a test on an absent attribute is false, and its
 negation is true. In Tamis both would be undefined, and the negation would lose a match. So importers write

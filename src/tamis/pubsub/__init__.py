@@ -1,4 +1,4 @@
-"""Publish and subscribe over a log that others have proven: SQLite on one machine, NATS JetStream on many.
+"""Publish and subscribe over a proven log: SQLite on one machine, NATS JetStream on many.
 
 A *site* is one log; `connect` opens it. Publishers append events, routers match them with every subscription
 and write deliveries, subscribers read their queues: each event once, in the order of its publisher. Several

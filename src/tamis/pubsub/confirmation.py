@@ -1,4 +1,4 @@
-"""Who knows of a subscription by now?"""
+"""Tells which sites already know a subscription."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Which sites know of all that was subscribed so far at a site, and which do not yet.
+    """Which sites know all subscriptions made so far at a site, and which do not yet.
 
     >>> Confirmation("paris", confirmed=("paris",), missing=("rome",)).is_complete
     False
@@ -27,12 +27,12 @@ class Confirmation:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every site that is known knows of it."""
+        """Whether every known site knows them."""
         return not self.missing
 
 
 async def confirm(log: Log, site: str, wanted: int, wait: float) -> Confirmation:
-    """Wait for other sites for so many seconds; who knows of a record of the state by then?"""
+    """Wait up to this many seconds until other sites know a record of the state."""
     deadline = time.monotonic() + wait
     while True:
         others = await _others(log, site)

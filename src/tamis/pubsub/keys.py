@@ -1,4 +1,4 @@
-"""Which record lies under which key. See `tamis.pubsub.log.contract` for streams, topics and details.
+"""The key of each record. See `tamis.pubsub.log.contract` for streams, topics and details.
 
 events   pN        s.NAME.SESSION    an event of partition N; releases before 0.2 wrote SESSION alone
          pN        link-SITE         an event that came over a link, as it is stored here

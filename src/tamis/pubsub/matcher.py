@@ -1,7 +1,8 @@
-"""Which of these expressions does an event satisfy? Kept by event type, small sets without an index.
+"""Finds the expressions that an event satisfies, by event type. Small sets have no index.
 
-An index pays from a few dozen expressions on; most tables of most brokers are smaller. An event of a type
-asks the expressions of that type and those of any type; an event without a type asks only the latter.
+An index pays off from a few dozen expressions on; most tables of most brokers are smaller. An event of a type
+is matched with the expressions of that type and those of any type; an event without a type only with the
+latter.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an operator sees of a site, and does to it."""
+"""Inspection and maintenance of a site by an operator."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ async def status(site: Site) -> dict[str, Any]:
 
 
 async def subscribers(site: Site) -> list[dict[str, Any]]:
-    """Each subscriber with what waits for it and what was dropped."""
+    """Each subscriber, with what waits for it and what was dropped."""
     table = Table(site.log, site=site.name)
     await table.catch_up()
     found = []

@@ -55,7 +55,7 @@ class Publisher:
         timeout: float = 30.0,
         most_event_bytes: int = MOST_EVENT_BYTES,
     ) -> None:
-        """For so many seconds a log that does not answer is tried again."""
+        """A log that does not answer is tried again for this many seconds."""
         self.name = check_name("publisher", name)
         self._log = log
         self._timeout = timeout
@@ -77,10 +77,10 @@ class Publisher:
     async def publish(self, events: EventLike | Iterable[EventLike]) -> list[int]:
         """Publish an event or several; they are safe when it returns their numbers, and in this order.
 
-        Up to a thousand are one round trip. An event that is none raises `tamis.EventError`, and nothing is
+        Up to a thousand are one round trip. An invalid event raises `tamis.EventError`, and nothing is
         published. `RolledBackError` says that the log has lost events that it had acknowledged to this
-        publisher; these events are not published then, and the next call begins a new session. If a log
-        fails after some of the events are safe, the error has their numbers (`LogError.published`).
+        publisher; these events are not published then, and the next call begins a new session. If a log fails
+        after some of the events are safe, the error has their numbers (`LogError.published`).
         """
         given = [events] if isinstance(events, (Mapping, Event, str, bytes)) else list(events)
         bodies = [event_body(self._header, self._checked(event)) for event in given]
@@ -97,18 +97,18 @@ class Publisher:
         return numbers
 
     async def advertise(self, id: str, expression: "str | Expression | Column") -> None:
-        """Say which events will be published: each satisfies one of the advertisements of this site.
+        """Declare which events will be published: each satisfies one of the advertisements of this site.
 
-        Other sites then need not tell what they want of anything else. If some publishers of a site
-        advertise, all should: an event that satisfies no advertisement goes to every site, as do all events
-        until the other sites have heard of a new advertisement. Nothing is missed.
+        Other sites then need not announce interest in anything else. If some publishers of a site advertise,
+        all should: an event that satisfies no advertisement goes to every site, as do all events until the
+        other sites have heard of a new advertisement. Nothing is missed.
         """
         text = str(tamis.parse(expression) if isinstance(expression, str) else tamis.parse(str(expression)))
         key = keys.advertisement_key(self.name, id)
         await self._log.append(STATE, [Entry(*key, Advertisement(text).body())])
 
     async def withdraw(self, id: str) -> None:
-        """Take an advertisement back; where none is left, anything may be published again."""
+        """Withdraw an advertisement; if none is left, anything may be published again."""
         await self._log.append(STATE, [Entry(*keys.advertisement_key(self.name, id), b"")])
 
     def _checked(self, event: EventLike) -> bytes:

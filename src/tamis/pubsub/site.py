@@ -1,4 +1,4 @@
-"""A site: one log, with whoever uses it. What programs begin with."""
+"""A site: one log and its users. Programs start here."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -42,7 +42,7 @@ class Site:
         credentials: str | None = None,
         authority: str | None = None,
     ) -> "Site":
-        """Open a site; name and partitions are fixed by who opens it first."""
+        """Open a site; the first to open it sets the name and the partitions."""
         wanted = Settings(check_name("site", name), partitions)
         try:
             Settings.read(wanted.body())
@@ -63,15 +63,15 @@ class Site:
     async def publisher(
         self, name: str, *, timeout: float = 30.0, most_event_bytes: int = MOST_EVENT_BYTES
     ) -> Publisher:
-        """A publisher of that name, with a session of its own."""
+        """A publisher of that name, with its own session."""
         return Publisher(self.log, self.settings, name, timeout=timeout, most_event_bytes=most_event_bytes)
 
     async def subscriber(self, name: str, limits: QueueLimits | None = None) -> Subscriber:
-        """The subscriber of that name, which takes its queue over from whoever had it."""
+        """The subscriber of that name, which takes over its queue."""
         return await Subscriber(self.log, self.settings, name, limits).open()
 
     async def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         await self.log.close()
 
 

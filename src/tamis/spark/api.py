@@ -46,7 +46,7 @@ def match(
     directory: str | os.PathLike[str] | None = None,
     **building: Any,
 ) -> Any:
-    """Who matched what: every match, or with `k` the best k, of each event.
+    """All matches, or with `k` the best k, of each event.
 
     `events` is any DataFrame, batch or streaming. Its columns are attributes: structs become dotted paths,
     arrays stay arrays, a map column `m` gives `m.key`; `spread` names map or struct columns whose keys or
@@ -104,11 +104,11 @@ def match_column(
 ) -> "Column":
     """The matches of each event as a column: a list of (id), or with `k` of (id, score, rank).
 
-    For `events.withColumn`, `select` or `filter` of the same DataFrame. Rows stay what and where they are:
-    filters pass below the column, watermarks survive, and the other columns never leave the JVM. The
-    matches of an Arrow batch of events are held at once; where events have thousands, use `match`, which
-    gives a row for each. Takes the options of `match`, but for `key` and `payload`. Spark 4.1 or later, and
-    the replicated plan.
+    For `events.withColumn`, `select` or `filter` of the same DataFrame. Rows are not changed or moved:
+    filters are pushed below the column, watermarks survive, and the other columns never leave the JVM. The
+    matches of an Arrow batch of events are held in memory; if events have thousands, use `match`, which
+    returns one row per match. Takes the options of `match`, except `key` and `payload`. Needs Spark 4.1 or
+    later, and the replicated plan.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -128,7 +128,7 @@ def match_column(
 def count(
     events: "DataFrame", subscriptions: "Subscriptions", *, key: Key = "event_id", **options: Any
 ) -> "DataFrame":
-    """How many subscriptions each event satisfies; faster than counting matches.
+    """The number of subscriptions that each event satisfies; faster than counting matches.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -160,7 +160,7 @@ def exists(
 def unmatched(
     events: "DataFrame", subscriptions: "Subscriptions", *, key: Key = "event_id", **options: Any
 ) -> "DataFrame":
-    """The events that nobody wants; `key="*"` gives them with all their columns.
+    """The events that satisfy no subscription; `key="*"` returns them with all their columns.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -174,7 +174,7 @@ def unmatched(
 
 
 def count_by_subscription(events: "DataFrame", subscriptions: "Subscriptions", **options: Any) -> "DataFrame":
-    """How many events satisfy each subscription, without a row for each match on the way.
+    """The number of events that satisfy each subscription, counted without a row per match.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -201,14 +201,14 @@ def match_files(
     payload: bool | None = None,
     **building: Any,
 ) -> "DataFrame":
-    """As `match` for events in Parquet files, which the tasks read themselves.
+    """Like `match`, for events in Parquet files that the tasks read themselves.
 
-    It saves the way of rows through the JVM and costs a path in every row of the answer: on two cores it was
-    twice as fast as `match` on `spark.read.parquet` where events have 50 columns and hardly a match, and half
-    as fast where they have ten columns and 13 matches. Measure before you choose it.
+    Rows do not pass through the JVM, but every row of the answer has a path. On two cores, this was twice as
+    fast as `match` on `spark.read.parquet` for events with 50 columns and hardly any match, and half as fast
+    for events with ten columns and 13 matches. Measure before you choose it.
 
     The keys are the columns `path` and `row` (counted from 0 in each file). `path` is a file, a folder, or a
-    Delta table, of which the files of the current version are read; a Delta table that is more than its files
+    Delta table, whose files of the current version are read. A Delta table that its files alone do not define
     (partitions, deletion vectors, column mapping) is refused, and so is a partitioned folder.
 
     >>> import tempfile
@@ -238,9 +238,9 @@ def count_files(
     now: datetime | None = None,
     **building: Any,
 ) -> "DataFrame":
-    """As `count` for events in Parquet files, which the tasks read themselves as those of `match_files` do.
+    """Like `count`, for events in Parquet files that the tasks read themselves, as in `match_files`.
 
-    The result has a row for each event: `path`, `row`, `matches` and `version`.
+    The result has one row per event: `path`, `row`, `matches` and `version`.
 
     >>> import tempfile
     >>> from pyspark.sql import SparkSession
@@ -276,7 +276,7 @@ def open_index(spark: "SparkSession", path: str | os.PathLike[str]) -> BuiltInde
 
 
 def explain(matches: "DataFrame") -> PlanReport | FlowReport:
-    """The plan behind the result of `match` and its kin, or of `flow`: what was chosen, sizes, why; print it.
+    """The plan behind a result of `match`, `flow` and the like: the choice, sizes and reasons. Print it.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -295,13 +295,13 @@ _ASKING = ("tags", "tags_all", "tags_none", "now", "spread", "intervals", "sourc
 def _split(
     events: "DataFrame", subscriptions: "Subscriptions", options: dict[str, Any]
 ) -> tuple[BuiltIndex, dict[str, Any]]:
-    """The index, and those options that are about asking and not about building."""
+    """The index, and the options of the query (not of the build)."""
     asking = {name: options.pop(name) for name in _ASKING if name in options}
     return index_of(events.sparkSession, subscriptions, **options), asking
 
 
 def index_of(spark: "SparkSession", subscriptions: "Subscriptions", **building: Any) -> BuiltIndex:
-    """The index of whatever a caller gives as subscriptions."""
+    """The index for any kind of `subscriptions` argument."""
     ready = isinstance(subscriptions, BuiltIndex | SubscriptionStore | str | os.PathLike)
     ignored = [name for name, given in building.items() if name != "sample" and given not in (None, "fail")]
     if ready and ignored:

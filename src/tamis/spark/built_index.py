@@ -62,8 +62,8 @@ _RESULT = ("subscription", "score", "rank", "version", "payload", "matches", "ma
 class BuiltIndex:
     """An index in a directory that the executors reach.
 
-    `follows` says that a streaming query uses, in each micro-batch, the version that is the latest when the
-    micro-batch starts; otherwise all queries use the one described by `version`.
+    If `follows` is true, each micro-batch of a streaming query uses the latest version at its start;
+    otherwise all queries use the one described by `version`.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark
@@ -73,7 +73,7 @@ class BuiltIndex:
     >>> index.version.subscriptions, index.version.plan
     (1, 'replicated')
 
-    Every query is a method, and its answer a DataFrame:
+    Every query is a method that returns a DataFrame:
 
     >>> events = spark.createDataFrame([(1, 3), (2, 0)], "event_id int, x int")
     >>> [(row.event_id, row.subscription) for row in index.match(events).collect()]
@@ -149,7 +149,7 @@ class BuiltIndex:
     def _answer_column(
         self, events: "DataFrame", query: TableQuery, spread: str | Iterable[str], *, stacklevel: int
     ) -> tuple["Column", list[str], str | None]:
-        """The column that answers, what is odd about the events, and the name of the query's reports."""
+        """The answer column, problems with the events, and the name of the query's reports."""
         streaming = events.isStreaming
         asked_for = None if streaming and self.follows else self.version.attributes
         prefix = query.weights if isinstance(query.weights, str) else None
@@ -172,7 +172,7 @@ class BuiltIndex:
         ignore_case: bool,
         stacklevel: int,
     ) -> list[str]:
-        """What the report says about columns that rules ask for; what looks like a mistake is warned of."""
+        """Problems with columns that rules use, for the report; probable mistakes raise a warning."""
         absent = absent_attributes(events.schema, self.version.attributes, spread, ignore_case=ignore_case)
         missing = [*filter(None, [absent.warning()])]
         odd = [*odd, *odd_zone(events.sparkSession, self.version.attributes)]
@@ -196,7 +196,7 @@ class BuiltIndex:
         return source, query
 
     def count(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
-        """How many subscriptions each event satisfies: the key columns and `matches`."""
+        """The number of subscriptions that each event satisfies: the key columns and `matches`."""
         return self._ask_plain("count", events, key, **options)
 
     def exists(self, events: "DataFrame", *, key: Key = "event_id", **options: Any) -> "DataFrame":
@@ -208,7 +208,7 @@ class BuiltIndex:
         return self._ask_plain("unmatched", events, key, **options)
 
     def count_by_subscription(self, events: "DataFrame", **options: Any) -> "DataFrame":
-        """How many events satisfy each subscription, for those that any does; batch DataFrames only."""
+        """The number of events that satisfy each subscription, if any; batch DataFrames only."""
         if events.isStreaming:
             raise ArgumentError(
                 "count_by_subscription adds up a whole table; for a stream, group the result of match by "
@@ -332,7 +332,7 @@ class BuiltIndex:
         warnings: Sequence[str] = (),
         shape: str = "",
     ) -> PlanReport:
-        """The plan: what was chosen, sizes, and why; after a query ran, also what its tasks saw."""
+        """The plan: the choice, sizes and reasons; after a query has run, also what its tasks saw."""
         return PlanReport(spark, self.url, self.version, run, list(warnings), shape)
 
 
@@ -357,13 +357,13 @@ def result_columns(query: TableQuery, key_types: str, ids: str) -> str:
 
 
 def with_report(result: "DataFrame", report: PlanReport) -> "DataFrame":
-    """Hang the report on the DataFrame, where `tamis.spark.explain` finds it."""
+    """Attach the report to the DataFrame, where `tamis.spark.explain` finds it."""
     result.__dict__["tamis"] = report
     return result
 
 
 def report_of(result: "DataFrame") -> PlanReport:
-    """The report that hangs on a DataFrame."""
+    """The report attached to a DataFrame."""
     report = result.__dict__.get("tamis")
     if not isinstance(report, PlanReport):
         raise ArgumentError(

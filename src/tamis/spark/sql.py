@@ -9,7 +9,8 @@ SELECT event_id, inline(ads(struct(age, country))) FROM events;  -- after regist
 
 `tamis_matches` evaluates one expression, for rules that are a column. `tamis_match` uses an index that
 `tamis.spark.build` or a `SubscriptionStore` has written. Both it and a function that `register_match` makes
-take Arrow batches and are as fast as a DataFrame; Spark 4.0 hands `tamis_match` row after row.
+take Arrow batches and are as fast as the DataFrame functions; Spark 4.0 passes rows to `tamis_match` one by
+one.
 """
 
 import uuid
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: "SparkSession") -> None:
-    '''Give a session the SQL functions `tamis_matches` and, from Spark 4.0 on, `tamis_match`.
+    '''Register the SQL functions `tamis_matches` and, from Spark 4.0 on, `tamis_match`.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -64,12 +65,12 @@ def register_match(
     tags_all: Iterable[str] | None = None,
     tags_none: Iterable[str] | None = None,
 ) -> None:
-    """Give a session an SQL function: from a struct, an event, to the list of its matches.
+    """Register an SQL function that takes an event, as a struct, and returns the list of its matches.
 
-    The list has structs of `id`, and with `k` of `id`, `score` and `rank`, the best first: what
-    `match_column` gives, as fast as it. Name the columns that rules ask for, `ads(struct(age, country))`: all
-    of them travel to Python. The version is the latest when this is called; in a streaming query, that of the
-    micro-batch.
+    The list has structs of `id`, and with `k` of `id`, `score` and `rank`, the best first, as in
+    `match_column`, and is as fast. Pass only the columns that rules use, `ads(struct(age, country))`, because
+    all of them travel to Python. The version is the latest at the time of this call; in a streaming query,
+    that of the micro-batch.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark

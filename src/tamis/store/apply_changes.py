@@ -45,7 +45,7 @@ class KnownColumns(Protocol):
 
 
 class Applied(NamedTuple):
-    """What became of a batch of changes: `version` is the latest one afterwards."""
+    """The outcome of a batch of changes: `version` is the latest one afterwards."""
 
     version: int
     applied: int
@@ -85,7 +85,7 @@ def apply_to_store(
 def _published(
     directory: Directory, before: Version, fresh: list[dict[str, Any]], schema: pa.Schema, folds: bool
 ) -> Version | None:
-    """The version with these changes, or None if somebody else made the next one."""
+    """The version with these changes, or None if another writer created the next one."""
     number = before.number + 1
     shards = [take(directory, before, shard) for shard in range(len(before.shards))]
     homes = shards_of_changes(directory, before, fresh, [sum(map(len, held.indexes)) for held in shards])

@@ -332,7 +332,9 @@ class RemoteDirectory(Directory):
             return True
         self._files.rm_file(draft)
         if not self._files.exists(path):
-            raise OSError(f"{path} could not be written: the file system renamed nothing, and says nothing")
+            raise OSError(
+                f"{path} could not be written: the file system did not rename it, and reported no error"
+            )
         return False
 
     def _check_exclusive_creation(self) -> None:

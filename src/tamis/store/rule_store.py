@@ -47,7 +47,7 @@ class RuleStore:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Name the directory. It is made when it is first written."""
+        """Set the directory. It is created on the first write."""
         self._directory = open_directory(path)
 
     @property
@@ -57,7 +57,7 @@ class RuleStore:
 
     @property
     def latest(self) -> int | None:
-        """The number of the latest version; None as long as there is none.
+        """The number of the latest version; None if there is none yet.
 
         >>> import tempfile
         >>> RuleStore(tempfile.mkdtemp()).latest is None
@@ -80,10 +80,10 @@ class RuleStore:
         return f"RuleStore({self.url!r})"
 
     def open(self, version: int | None = None) -> Index:
-        """The rules of a version, the latest unless one is named, as an index of its own.
+        """The rules of a version, by default the latest, as an independent index.
 
-        A version without changes on top of one snapshot is mapped; what changed since is applied in memory.
-        To change the store, `apply` changes; changing the index changes the index.
+        A version that is one snapshot without later changes is mapped; changes are applied in memory. To
+        change the store, use `apply`; changing the index does not change the store.
 
         >>> import tempfile
         >>> store = RuleStore(tempfile.mkdtemp())
@@ -117,12 +117,13 @@ class RuleStore:
                 # Collected while it was opened: a later version has taken its place.
 
     def apply(self, changes: Any) -> Applied:
-        """Make the next version from changes: a table, a dict of columns, or a list of records.
+        """Create the next version from changes: a table, a dict of columns, or a list of records.
 
-        The columns are `op` ("add" or "replace", which both put the rule there, or "remove"), `sequence`,
-        and those of a subscription: `id`, `expression`, `priority`, `weights`, `tags`, `owner`, `payload`,
-        `expires` and `starts`; with `source`, a rule matches events of that source only. What cannot be
-        accepted is in `quarantined`, with its error. The answer says which version is the latest afterwards.
+        The columns are `op` ("add" or "replace", which both store the rule, or "remove"), `sequence`, and
+        those of a subscription: `id`, `expression`, `priority`, `weights`, `tags`, `owner`, `payload`,
+        `expires` and `starts`; with `source`, a rule matches events of that source only. Changes that cannot
+        be accepted are in `quarantined`, each with its error. The result contains the latest version
+        afterwards.
 
         >>> import tempfile
         >>> store = RuleStore(tempfile.mkdtemp())
@@ -145,10 +146,10 @@ class RuleStore:
         return apply_to_store(self._directory, given, change_schema(ids))
 
     def replace_all(self, rules: Any, *, schema: Mapping[str, Any] | None = None) -> int:
-        """Publish a version with exactly these rules, and return its number; all or nothing.
+        """Publish a version with exactly these rules, atomically, and return its number.
 
         `rules` is what `Index.add_table` takes, or a list of records. Sequence numbers are remembered: a
-        change that was late before stays late.
+        change that was stale before stays stale.
 
         >>> import tempfile
         >>> store = RuleStore(tempfile.mkdtemp())
@@ -176,7 +177,7 @@ class RuleStore:
         return publish(self._directory, with_sequences(self._directory, version)).number
 
     def quarantined(self) -> pa.Table:
-        """The changes that could not be applied, with what is wrong with each.
+        """The changes that could not be applied, each with its error.
 
         >>> import tempfile
         >>> RuleStore(tempfile.mkdtemp()).quarantined().num_rows
@@ -185,10 +186,10 @@ class RuleStore:
         return quarantined_changes(self._directory)
 
     def collect_garbage(self, *, keep: int = 3, grace: float = 3600.0) -> list[str]:
-        """Remove what nobody uses any more; the names of the removed files.
+        """Remove unused files and return their names.
 
         The latest `keep` versions stay, and those that queries of Spark have pinned or leased; no file
-        younger than `grace` seconds is removed. Stores that are used clean themselves now and then.
+        younger than `grace` seconds is removed. Stores in use clean themselves from time to time.
 
         >>> import tempfile
         >>> RuleStore(tempfile.mkdtemp()).collect_garbage()
@@ -257,7 +258,7 @@ _OF_CHANGES = frozenset({"op", "sequence"})
 
 
 def _records(rows: Any) -> list[dict[str, Any]]:
-    """Whatever holds rows, as records."""
+    """Any kind of rows, as records."""
     if isinstance(rows, Iterable) and not isinstance(rows, Mapping) and not hasattr(rows, "columns"):
         listed = list(rows)
         if all(isinstance(row, Mapping) for row in listed):

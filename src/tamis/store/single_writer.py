@@ -1,8 +1,8 @@
 """A directory on a file system that cannot create a file only if there is none, for one writer at a time.
 
 Databricks Volumes, SFTP and SMB are such file systems. If files can only be read and written, no protocol
-lets several processes agree on one value, so somebody must coordinate them. For versions that is the user,
-who promises by the prefix `single-writer+` that one process at a time writes the store. For the versions of
+lets several processes agree on one value, so they must be coordinated. For versions, the user does so: the
+prefix `single-writer+` promises that one process at a time writes the store. For the versions of
 micro-batches it is the driver of the query: see `tamis.spark.store.pins`. Attempts of one task may overlap
 nevertheless. They derive the same version from the same changes, so it does not matter whose file remains.
 

@@ -61,7 +61,7 @@ def test_what_is_written_can_be_matched(tamis: Command, tmp_path: Path, name: st
             ("begen", "--set", "clustres=3"),
             "begen has no parameter clustres (hint: did you mean `clusters`?)",
         ),
-        (("begen", "--set", "clusters=few"), "few is no value for clusters (hint: something like 4)"),
+        (("begen", "--set", "clusters=few"), "few is not a value for clusters (hint: something like 4)"),
         (("begen", "--set", "clusters"), "clusters has no value"),
         (("begen", "--set", "match_probability=2"), "need a match_probability between 0 and 1, not 2.0"),
         (

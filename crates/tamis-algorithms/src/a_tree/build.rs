@@ -1,4 +1,4 @@
-//! Which node is this expression? Finds it, or makes it from nodes that exist (Algorithms 1 to 4).
+//! Finds the node of an expression, or creates it from existing nodes (Algorithms 1 to 4).
 
 use rustc_hash::FxHashSet;
 

@@ -1,8 +1,8 @@
-//! The nodes, and who reports to whom.
+//! The nodes, and which node reports to which.
 //!
-//! A node has *operands*, which say what it means: the distinct child expressions as they were written, none
-//! of its own operator. And it has *children*, from which it is computed: the operands, or, after
-//! regrouping, nodes of the same operator that stand for several operands at once. Operands give a node its
+//! A node has *operands*, which define it: the distinct child expressions as they were written, none of them
+//! with its own operator. It also has *children*, from which it is computed: the operands or, after
+//! regrouping, nodes of the same operator that represent several operands at once. Operands give a node its
 //! identity and keep it alive; children only carry results.
 //!
 //! ```text

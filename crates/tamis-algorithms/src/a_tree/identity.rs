@@ -1,12 +1,12 @@
-//! The expression-to-node table: when are two expressions the same?
+//! The expression-to-node table, which decides when two expressions are the same.
 //!
-//! When their operator and their set of operands are. Operands are nodes, so equal ones are the same number,
-//! and neither order nor nesting within one operator matters.
+//! They are if their operator and their set of operands are. Operands are nodes, so equal ones have the same
+//! number, and neither order nor nesting within one operator matters.
 //!
-//! The paper finds a node by a number computed from its predicates' numbers: AND adds, OR multiplies, NOT, XOR
-//! and XNOR are the bitwise operations. Different expressions can get the same number: `(a AND b) OR c` and
-//! `(a OR c) AND (b OR c)` always do. As an option the table is keyed by those numbers and counts such
-//! collisions, but what decides is still the structure: no two expressions are ever taken for one another.
+//! The paper finds a node by a number computed from its predicates' numbers: AND adds, OR multiplies, NOT,
+//! XOR and XNOR are the bitwise operations. Different expressions can get the same number: `(a AND b) OR c`
+//! and `(a OR c) AND (b OR c)` always do. As an option, the table is keyed by those numbers and counts such
+//! collisions. The structure still decides, so two different expressions are never confused.
 
 use std::hash::{Hash, Hasher};
 

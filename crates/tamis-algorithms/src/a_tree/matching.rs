@@ -1,4 +1,4 @@
-//! Which expressions are true? One queue per level, from the leaves up (Algorithm 6).
+//! Finds the true expressions, with one queue per level, from the leaves up (Algorithm 6).
 //!
 //! A node enters the queue of its level when the first child reports to it, and is evaluated when all lower
 //! levels are done. By then the results of its children are final, and a child without a result is undefined

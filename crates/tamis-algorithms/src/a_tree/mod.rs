@@ -4,12 +4,12 @@
 //! of the predicates it satisfies, and results travel to the parents, level by level, so that each node is
 //! evaluated at most once. Because of two optimisations, most nodes are not touched at all:
 //!
-//! - *Zero suppression.* Negations are pushed down to the predicates first; AND and OR then need to hear of
-//!   *true* only, and *false* is never sent. Without it, three values travel (two bits, in fact: an interval
-//!   can be both true and false).
+//! - *Zero suppression.* Negations are pushed down to the predicates first; AND and OR then only need to know
+//!   about *true*, and *false* is never sent. Without it, three values are sent (two bits, in fact: an
+//!   interval can be both true and false).
 //! - *Propagation on demand.* One child of an AND, its access child, reports to it. When that one is true the
-//!   AND looks up the others. This is only right where nobody must hear that the AND is false: without zero
-//!   suppression, an AND below a NOT, XOR or XNOR gets reports from all its children.
+//!   AND looks up the others. This is only correct if no parent needs to know that the AND is false: without
+//!   zero suppression, an AND below a NOT, XOR or XNOR gets reports from all its children.
 //!
 //! ```text
 //! level 3            AND s1          AND s2                  s1: (p1 OR p2 OR p3) AND p4 AND (p5 OR p6)
@@ -53,7 +53,7 @@ use tamis_core::event::{Event, Terms, Value};
 use tamis_core::fork::Mutex;
 use tamis_core::{Result, Subscription};
 
-/// What the paper's micro-experiments switch.
+/// The options of the paper's micro-experiments.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Equal subexpressions are one node.

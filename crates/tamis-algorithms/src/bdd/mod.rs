@@ -1,4 +1,5 @@
-//! Binary decision diagrams (Bryant 1986; Campailla et al. 2001): one shared, reduced, ordered diagram for all.
+//! Binary decision diagrams (Bryant 1986; Campailla et al. 2001): one shared, reduced, ordered diagram for
+//! all expressions.
 //!
 //! An expression is a graph of tests: each node tests one predicate and has a branch for each outcome. Equal
 //! parts of all expressions share a node, and tests whose outcome does not matter are left out. An event walks one

@@ -15,10 +15,10 @@
 //! - A box has one interval for each attribute on the path. The last is *active* and directs events; the others are
 //!   *inactive*: with them, a removal recomputes the boxes above it along one path, without visiting others below.
 //!
-//! In the paper, a side can grow over conjunctions whose home is the bucket above; these are then no longer in the
-//! smallest bucket that encloses them. Here a side does not grow that far: a conjunction that would make it do so
-//! stays in the bucket above, too. Partitioned homes are not checked, because that would take a search; they are
-//! put in order when they are merged.
+//! In the paper, a side can grow over conjunctions whose home is the bucket above; these are then no longer
+//! in the smallest bucket that encloses them. Here a side does not grow that far: a conjunction that would
+//! make it do so stays in the bucket above, too. Partitioned homes are not checked, because that would take a
+//! search; they are corrected when they are merged.
 
 use super::node::{Bounds, CNode, Directory, Path, Store, hull, rows};
 use super::split::split;

@@ -1,4 +1,4 @@
-//! The c-directory of BE-Tree (Sadoghi 2012): space is halved along a fixed grid, wherever the data lies.
+//! The c-directory of BE-Tree (Sadoghi 2012): space is halved along a fixed grid, independent of the data.
 //!
 //! The line of positions is finite, so halving it again and again gives cells of 2ⁿ positions. A conjunction
 //! belongs to the smallest cell that encloses its interval:
@@ -11,7 +11,8 @@
 //! ```
 //!
 //! - A bucket is *open* until it overflows; then it is split before anything is partitioned (forced split). A
-//!   split bucket keeps what spans both halves, and partitions that when it overflows (it is its home).
+//!   split bucket keeps the intervals that span both halves (it is their home), and partitions them when it
+//!   overflows.
 //! - A bucket of a single position is *atomic*: it cannot be split, so it is partitioned.
 //! - A bucket and its halves that fit into one l-node are merged into an open bucket again.
 //!
@@ -24,7 +25,7 @@ use tamis_core::event::TermId;
 
 #[derive(Default)]
 pub struct Grid {
-    /// What is at home in this bucket.
+    /// The conjunctions whose home is this bucket.
     home: CNode<Grid>,
     bucket: Bucket,
     size: usize,

@@ -16,9 +16,9 @@ pub struct Conjunction {
     /// Whether an event of exact numbers that lies in all intervals satisfies all predicates.
     is_decided_by_spans: bool,
     leaves: Box<[Leaf]>,
-    /// What its predicates on each attribute weigh together; sorted.
+    /// The total weight of its predicates on each attribute; sorted.
     pub weights: Box<[Weight]>,
-    /// What all its predicates weigh together.
+    /// The total weight of its predicates.
     pub total: f64,
     in_order: InOrder,
 }

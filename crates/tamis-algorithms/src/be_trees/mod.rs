@@ -1,7 +1,7 @@
-//! BE-Tree and BE*-Tree: conjunctions in a tree that divides space twice over.
+//! BE-Tree and BE*-Tree: conjunctions in a tree that divides space in two ways.
 //!
-//! *Partitioning* chooses an attribute and gathers the conjunctions that have a predicate on it; *clustering*
-//! groups those by where their intervals lie on that attribute. A group that is still too large is
+//! *Partitioning* chooses an attribute and collects the conjunctions that have a predicate on it;
+//! *clustering* groups these by the position of their intervals. A group that is still too large is
 //! partitioned by another attribute, and so on:
 //!
 //! ```text

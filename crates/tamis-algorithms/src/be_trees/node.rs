@@ -75,7 +75,7 @@ pub struct Bounds {
     pub inactive: Box<[Span]>,
 }
 
-/// What the tree holds, and where, apart from its nodes.
+/// The contents of the tree and their places, apart from its nodes.
 pub struct Store {
     pub conjunctions: Vec<Option<Conjunction>>,
     /// The partitions that lead to each row.

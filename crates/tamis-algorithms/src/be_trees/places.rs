@@ -1,4 +1,4 @@
-//! Where the values of one event lie, found by attribute without a search.
+//! The positions of the values of one event, found by attribute without a search.
 
 use crate::span::{Span, is_exact_number};
 use tamis_core::event::{Event, TermId};

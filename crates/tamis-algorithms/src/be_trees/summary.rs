@@ -7,7 +7,7 @@
 //! - *altogether*: the greatest total weight of a single conjunction below. It is one number, so c-nodes and
 //!   buckets have it too. For events without weights it is the score of the heaviest conjunction itself.
 //!
-//! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays one.
+//! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays valid.
 
 use super::held::Conjunction;
 use tamis_core::event::{Event, TermId};
@@ -117,13 +117,13 @@ impl Summary {
     }
 }
 
-/// What a conjunction that weighs so much altogether can score for an event.
+/// The highest score for an event of a conjunction with this total weight.
 pub fn scaled(altogether: f64, scale: &Scale) -> f64 {
     if altogether == f64::INFINITY { altogether } else { up(altogether * scale.most()) }
 }
 
-/// What a conjunction must weigh altogether to score so much for an event. Rounded down, so that nothing is
-/// left out which [`scaled`] would keep.
+/// The total weight that a conjunction needs for a score. Rounded down, so that nothing is left out which
+/// [`scaled`] would keep.
 pub fn least_weight(score: f64, scale: &Scale) -> f64 {
     let weight = score / scale.most();
     if weight.is_finite() { weight - weight.abs() * 1e-9 - 1e-290 } else { f64::NEG_INFINITY }

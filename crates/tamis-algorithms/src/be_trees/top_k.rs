@@ -79,7 +79,7 @@ impl<'a, D: Directory> Search<'a, '_, D> {
     }
 }
 
-/// What a conjunction must weigh to score so much. The published bound does not look at whole conjunctions.
+/// The weight that a conjunction needs for a score. The published bound does not look at whole conjunctions.
 fn weight_for(score: f64, by: Bounding, scale: &Scale) -> f64 {
     match by {
         Bounding::ByAttribute => f64::NEG_INFINITY,

@@ -1,9 +1,9 @@
-//! A set of vectors for each type of event.
+//! Separate vectors for each type of event.
 //!
-//! An event of one type cannot match a subscription to another: if predicates, counters and trees are kept
-//! apart by type, it does not even touch them. The type is an attribute that the option `type_attribute` names;
-//! a subscription belongs to a type if `type = 'book'` is one of its top-level conjuncts. All others are
-//! untyped, and every event is matched against them too.
+//! An event of one type cannot match a subscription to another: if predicates, counters and trees are
+//! separated by type, the event does not even touch them. The type is an attribute that the option
+//! `type_attribute` names; a subscription belongs to a type if `type = 'book'` is one of its top-level
+//! conjuncts. All others are untyped, and every event is matched against them too.
 
 use rustc_hash::FxHashMap;
 

@@ -1,10 +1,10 @@
 //! The least number of leaves that are true whenever the expression is.
 //!
-//! By structure: a leaf is one, AND adds, OR takes the least. By *meaning* it can be more, because predicates
-//! on one attribute depend on each other: if an expression needs `condition = 'new'` and has that leaf in
-//! two branches, both leaves are true at once. So for each attribute whose predicates name single values, try
-//! every value: its leaves are then fixed, the others are counted by structure, and the least over all
-//! values counts. Each attribute gives a valid minimum; the largest is taken.
+//! By structure: a leaf counts 1, AND adds, OR takes the least. By *meaning* it can be more, because
+//! predicates on one attribute depend on each other: if an expression needs `condition = 'new'` and has that
+//! leaf in two branches, both leaves are true at once. So for each attribute whose predicates name single
+//! values, try every value: its leaves are then fixed, the others are counted by structure, and the least
+//! over all values counts. Each attribute gives a valid minimum; the largest is taken.
 //!
 //! An interval can satisfy what no single value does, so minima by meaning hold for points only.
 

@@ -1,7 +1,7 @@
 //! Access predicates alone (after the propagation algorithm of Fabret et al. 2001), for conjunctions.
 //!
-//! A conjunction is filed under its most selective predicate. When that one is true, the others are looked
-//! up, until one is not true. This is `cluster` without clusters and without translation: it keeps
+//! A conjunction is filed under its most selective predicate. When that predicate is true, the others are
+//! looked up until one is not true. This is `cluster` without clusters and without translation: it keeps
 //! conjunctions one by one and refuses everything else.
 
 use super::{Conjunctions, Held, choose_access};

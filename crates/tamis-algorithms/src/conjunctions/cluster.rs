@@ -12,8 +12,8 @@
 //!                    └─────────────────┴────────────┴───────────────┘
 //! ```
 //!
-//! The original takes equality predicates for access. Where a conjunction has none, the narrowest other
-//! predicate serves.
+//! The original uses equality predicates for access. If a conjunction has none, the narrowest other predicate
+//! is used.
 
 use rustc_hash::FxHashMap;
 

@@ -1,5 +1,5 @@
-//! A tree of conjunctions (in the manner of Aguilera et al. 1999): one path of predicates for each, and
-//! conjunctions that begin alike share the beginning.
+//! A tree of conjunctions (in the manner of Aguilera et al. 1999): one path of predicates for each;
+//! conjunctions that begin alike share a prefix.
 //!
 //! ```text
 //! a = 1 AND b = 2 AND c < 3        a = 1 ── b = 2 ── c < 3 ●
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The order of predicates on a path is fixed: the most selective shapes come first, so that few paths are
-//! entered; predicates of one shape are ordered by number, so that equal beginnings are shared.
+//! entered; predicates of one shape are ordered by number, so that equal prefixes are shared.
 
 use rustc_hash::FxHashMap;
 

@@ -1,9 +1,9 @@
 //! Interval IDs: an expression is true if its true leaves tile the whole line.
 //!
 //! AND divides its interval among its children, one after the other; the children of an OR get the whole
-//! interval each. Leaves of different branches of an OR must not be able to continue one another, so no two
-//! ANDs divide at the same point: every leaf takes a fresh number, an AND divides where the numbers of one
-//! child end, and its first and last child stretch to the ends of the interval.
+//! interval each. Leaves of different branches of an OR must not fit together, so no two ANDs divide at the
+//! same point. Every leaf takes a new number, an AND divides where the numbers of one child end, and its
+//! first and last child extend to the ends of the interval.
 //!
 //! ```text
 //! (a AND b) OR (c AND d)       a [1,1]  b [2,4]       a's end is continued by b alone,

@@ -1,4 +1,4 @@
-//! Evaluates every predicate in use: slow, obviously right, and the reference for the indexed matcher.
+//! Evaluates every predicate in use: slow, obviously correct, and the reference for the indexed matcher.
 
 use super::{PredicateMatcher, PredicateTable, Satisfied};
 use crate::short_list::ShortList;

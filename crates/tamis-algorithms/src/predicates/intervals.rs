@@ -1,4 +1,4 @@
-//! Which of many intervals contain a value? A treap that can be changed at any time.
+//! Finds which of many intervals contain a value, with a treap that can change at any time.
 //!
 //! The intervals are sorted by their low end, and each node knows the highest high end below it: a subtree
 //! that ends before the value is not entered, and neither is anything that starts after it.

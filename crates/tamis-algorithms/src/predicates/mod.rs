@@ -11,8 +11,8 @@
 //!                     PredicateTable ─┘      └─ PredicateMatcher: Indexed or EvaluateEach
 //! ```
 //!
-//! *Literals* are counted and reported: `p` is one, `NOT p` another. An absent attribute satisfies
-//! neither, an interval maybe both, so an algorithm that uses both knows whether p is true, false or undefined.
+//! *Literals* are counted and reported: `p` is one, `NOT p` another. An absent attribute satisfies neither,
+//! an interval possibly both, so an algorithm that uses both knows whether p is true, false or undefined.
 
 mod evaluate_each;
 mod indexed;

@@ -20,7 +20,7 @@ struct Entry {
     scored: Scored,
 }
 
-/// What was found, as a heap.
+/// The results, as a heap.
 pub struct Popping(BinaryHeap<Reverse<Scored>>);
 
 impl Iterator for Popping {

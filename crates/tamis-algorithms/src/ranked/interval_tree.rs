@@ -1,5 +1,5 @@
-//! Interval trees: each node has a middle and the intervals that hold it; those wholly to the left and to the
-//! right of the middle are below. A value walks one path, and finds on it everything that holds it.
+//! Interval trees: each node has a midpoint and the intervals that contain it; intervals entirely to the left
+//! or to the right are below. A value follows one path, on which it finds all intervals that contain it.
 //!
 //! ```text
 //!           middle 50: {1, 3, 10}
@@ -7,14 +7,14 @@
 //!   middle 20: {5, 6, 9}    middle 80: {2, 4, 7, 8}
 //! ```
 //!
-//! The variants differ in how a node stores its intervals ([`Held`]): a list by score, two lists by
-//! endpoint, or, in the IR-tree, a scored R-tree. Intervals that contain a common middle leave no holes between
-//! them, so a search in the R-tree of a node always finds something.
+//! The variants differ in how a node stores its intervals ([`Held`]): a list by score, two lists by endpoint,
+//! or, in the IR-tree, a scored R-tree. Intervals that contain a common midpoint leave no holes between them,
+//! so a search in the R-tree of a node always finds something.
 //!
-//! The paper claims updates but does not describe them. Here an interval goes to the first node on its path whose
-//! middle it contains, or becomes a new leaf. A subtree is rebuilt when one side has become much heavier than the
-//! other, or when half of its original intervals are gone. So the depth stays logarithmic, and an update costs
-//! a logarithm on average.
+//! The paper claims updates but does not describe them. Here an interval goes to the first node on its path
+//! whose midpoint it contains, or becomes a new leaf. A subtree is rebuilt when one side has become much
+//! heavier than the other, or when half of its original intervals are gone. So the depth stays logarithmic,
+//! and an update costs a logarithm on average.
 
 use super::lists::Merged;
 use super::{BestFirst, Dynamic, IntervalIndex, Scored, ScoredInterval, promise};

@@ -44,7 +44,7 @@ impl<I: Iterator<Item = Scored>> Iterator for Merged<I> {
     }
 }
 
-/// What is in all lists: exact matches, when every dimension lists the same scores.
+/// The intersection of all lists: exact matches, if every dimension has the same scores.
 pub struct Intersection<'a> {
     lists: Vec<BestFirst<'a>>,
     /// Items taken from the lists.

@@ -1,4 +1,5 @@
-//! Scored interval indexes (Machanavajjhala et al. 2008): which of many intervals hold a value, the best first?
+//! Scored interval indexes (Machanavajjhala et al. 2008): which of many intervals contain a value, the best
+//! first.
 //!
 //! Every structure answers with an iterator in the order of scores (`getnext()` in the paper): a caller that wants
 //! k takes k, and several attributes can be read side by side.
@@ -38,7 +39,7 @@ pub use lists::{Intersection, Merged, RoundRobin};
 pub use position::{ABSENT, LAST, position};
 pub use structure::{STRUCTURES, Settings, Structure};
 
-/// What an answer is made of. The better of two is the lesser: higher score, then smaller id.
+/// One result. The better of two is the lesser: higher score, then smaller id.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
     pub score: f64,
@@ -105,7 +106,7 @@ pub trait IntervalIndex: Send + Sync {
     /// Whether the structure is as the paper promises; if not, what is wrong.
     fn check(&self) -> Result<(), String>;
 
-    /// What it takes, the intervals included.
+    /// Its memory, including the intervals.
     fn bytes(&self) -> usize;
 
     /// How changes are made, if they can be.

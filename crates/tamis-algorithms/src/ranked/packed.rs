@@ -1,4 +1,4 @@
-//! R-trees that are built at once and never change: intervals in some order, b to a node, levels as arrays.
+//! R-trees that are built once and never change: intervals in some order, b per node, levels as arrays.
 //!
 //! ```text
 //! level 1 (root)   ────────────────

@@ -1,4 +1,4 @@
-//! The scored R-tree: intervals in the order of their scores, b to a node, each node with the extent of all
+//! The scored R-tree: intervals in the order of their scores, b per node, each node with the extent of all
 //! intervals below it. A search goes from left to right, so the best come first.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! *hole*. Intervals that all contain a common position have no holes; an IR-tree has such a set at each of its
 //! nodes.
 //!
-//! It is updated like a B-tree: nodes have b/2 to b children, full ones are cut in half, poor ones share with a
-//! neighbour.
+//! It is updated like a B-tree: nodes have b/2 to b children, full nodes are split in half, sparse ones
+//! borrow from a neighbour.
 
 use super::interval_tree::Held;
 use super::{BestFirst, Dynamic, Extent, IntervalIndex, Scored, ScoredInterval, promise};

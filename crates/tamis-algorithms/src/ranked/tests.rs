@@ -1,4 +1,4 @@
-//! Every structure against a plain scan, after every change, with its promises checked.
+//! Compares every structure with a plain scan after every change, and checks its invariants.
 
 use proptest::prelude::*;
 

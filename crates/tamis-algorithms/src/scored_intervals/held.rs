@@ -22,7 +22,7 @@ pub struct Dimension {
     all: Extent,
     /// Holds every value for which any of them is.
     any: Extent,
-    /// What they weigh together.
+    /// Their total weight.
     weight: f64,
 }
 

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Indexes are built on first use. A structure that supports updates then follows all changes; any other is
-//! rebuilt. Intervals only find candidates, and each candidate is evaluated: positions are as exact as
-//! doubles, but values can be more exact. An interval of the event is not looked up: the candidates then come from
-//! the other attributes, or are all conjunctions of the family.
+//! rebuilt. Intervals only find candidates, and each candidate is evaluated: positions have the precision of
+//! doubles, but values can have more. An interval of the event is not looked up: the candidates then come
+//! from the other attributes, or are all conjunctions of the family.
 
 mod held;
 

@@ -31,7 +31,7 @@ pub trait NewRows: Sync {
     fn details(&self, row: usize, subscription: &mut Subscription) -> Result<()>;
 }
 
-/// What happens when a row is bad.
+/// How bad rows are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
     /// Nothing is added, and the error of the first bad row is returned.

@@ -126,7 +126,7 @@ pub trait NewSubscriptions: Sync {
     fn refuse(&self, at: usize, error: Error) -> Result<()>;
 }
 
-/// What to do with one subscription.
+/// A change of one subscription.
 #[derive(Clone, Debug)]
 pub enum Change {
     Add(Subscription),
@@ -203,8 +203,8 @@ pub trait Version: Sync {
     /// How many rows each part has, used or not, and last how many the buffer has.
     fn part_sizes(&self) -> Vec<usize>;
 
-    /// What stays the same for as long as every [`Location::Row`] keeps its id, over versions; `None` if that is not
-    /// known.
+    /// An object that stays the same as long as every [`Location::Row`] keeps its id, across versions; `None`
+    /// if that is not known.
     fn row_ids(&self) -> Option<Weak<dyn Any + Send + Sync>> {
         None
     }
@@ -353,7 +353,7 @@ pub trait Version: Sync {
         vec![]
     }
 
-    /// What it is made of, as an object of JSON; among others `bytes` by part and `index_bytes`.
+    /// Its parts, as a JSON object; among others `bytes` by part and `index_bytes`.
     fn statistics(&self) -> Json;
 }
 
@@ -460,7 +460,8 @@ impl RowCounts {
     }
 }
 
-/// What is noted of a block. Events that were matched together, on this processor or on a device, cost nothing of their own.
+/// The observations of a block. Events that were matched together, on the processor or on a device, have no
+/// separate cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observation {
     /// How many were matched one by one, which are the first of the block, their matches, and the time that they took.

@@ -1,4 +1,5 @@
-//! The contribution of each attribute to the relevance of every match, for scores that are functions of the caller.
+//! The contribution of each attribute to the relevance of every match, for scores computed by the caller's
+//! function.
 
 use super::contract::{Location, Version, Work, Workspace};
 use crate::error::Result;

@@ -1,8 +1,9 @@
-//! What a device that evaluates whole blocks of events is given, and what it gives back.
+//! The interface to a device that evaluates whole blocks of events.
 //!
-//! A device holds a [`Plan`] for each segment: masks, one bit per event of a block, and code that computes the masks
-//! of units from those of predicates. The host gathers values, and looks up those that a device cannot ([`Tokens`]); the device
-//! turns that into masks, evaluates all units, and counts or lists rows. Nothing here knows what kind of device it is.
+//! A device holds a [`Plan`] for each segment: masks, one bit per event of a block, and code that computes
+//! the masks of units from those of predicates. The host collects values and looks up those that a device
+//! cannot ([`Tokens`]). The device turns these tokens into masks, evaluates all units, and counts or lists
+//! rows. Nothing here depends on the kind of device.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,7 +37,7 @@ pub const PROGRAM_DEPTH: usize = 16;
 /// The most rows of an event that are asked for by relevance.
 pub const MOST_BY_RELEVANCE: usize = 256;
 
-/// What a device cannot do, or could not.
+/// A failure of a device, or an unsupported operation.
 #[derive(Clone, Debug)]
 pub struct DeviceError {
     pub text: String,
@@ -182,7 +183,7 @@ pub struct Plan {
     pub cut_keys: Keys,
 }
 
-/// What rows score for events without weights.
+/// The scores of rows for events without weights.
 #[derive(Debug, Default)]
 pub struct Relevance {
     /// Rows by falling bound, those of equal bounds by id; behind them the rows that have to be scored by their records. None if that is
@@ -196,7 +197,7 @@ pub struct Relevance {
     pub code: Vec<[u32; 4]>,
 }
 
-/// What the values of one attribute and kind are compared with, as a device reads it.
+/// The operands that values of one attribute and kind are compared with, in the form a device reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct ValueTable {
@@ -224,7 +225,7 @@ pub struct Keys {
 /// Tables and events share a word: there are fewer tables than this.
 pub const MOST_TABLES: usize = (1 << 32) / DEVICE_WIDTH;
 
-/// What the events of a block satisfy, as numbers of the plan.
+/// The predicates that the events of a block satisfy, as numbers of the plan.
 #[derive(Debug, Default)]
 pub struct Tokens {
     /// The number of events.
@@ -318,7 +319,7 @@ pub struct ScoredRow {
     pub score: f64,
 }
 
-/// What was found by relevance.
+/// The result of a query by relevance.
 pub struct BestByRelevance {
     /// The best of each event, in order.
     pub best: Vec<Vec<ScoredRow>>,
@@ -489,7 +490,7 @@ impl Pause {
     }
 }
 
-/// What a filter keeps of some rows, and when that holds.
+/// The rows that a filter keeps, and until when that is valid.
 pub(super) struct KeptFor {
     /// The address of the segment, and the rows of it.
     pub rows_of: (usize, (bool, u32)),

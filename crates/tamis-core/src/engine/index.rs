@@ -183,7 +183,8 @@ impl Index {
         })
     }
 
-    /// What each attribute contributes to every match of one event; noted as by [`ask`](Self::ask).
+    /// The contribution of each attribute to every match of one event; recorded in the statistics like
+    /// [`ask`](Self::ask).
     pub fn contributions(
         &self,
         version: &dyn Version,
@@ -247,7 +248,7 @@ impl Index {
         Ok(())
     }
 
-    /// What events brought and hardly anybody means: of each attribute once, and each once to whoever asks.
+    /// Probably unintended values of events: once per attribute, each reported once.
     pub fn take_surprises(&self) -> Vec<Surprise> {
         self.surprises.take()
     }

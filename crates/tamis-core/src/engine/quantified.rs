@@ -1,13 +1,13 @@
 //! Finds which quantifiers over one array are true: an index inside the index.
 //!
-//! The bodies of all quantifiers over one array are subscriptions of an inner segment, and each element of the array is
-//! one event of it, so that an event costs what matches and not what there is. An inner event has the fields of the
-//! element, below `@e`, and the attributes of the outer event that some body names, below `@o`; no variable can be
-//! called so.
+//! The bodies of all quantifiers over one array are subscriptions of an inner segment, and each element of
+//! the array is one event for it. So the cost of an event depends on the quantifiers that match, not on all
+//! of them. An inner event has the fields of the element, below `@e`, and the attributes of the outer event
+//! that some body uses, below `@o`. No variable can have these names.
 //!
-//! Each quantifier has up to two bodies in the segment. `exists` is true if its *any* body is true for some element, and
-//! false if its *all* body, the negation, is true for all of them; `forall` is the other way round. Only those are held
-//! that somebody asks for.
+//! Each quantifier has up to two bodies in the segment. `exists` is true if its *any* body is true for some
+//! element, and false if its *all* body, the negation, is true for all of them; `forall` is the other way
+//! round. Only bodies that an expression needs are stored.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,10 +1,10 @@
-//! How long matching one event takes, measured for less than matching a small one costs.
+//! Measures how long matching one event takes, at a fraction of the cost of a small event.
 //!
-//! The clock of the operating system takes 40 ns per look on the machines we measure on, so two looks were an eighth of
-//! a call that finds nothing. The processor's own counter takes a fifth of that. It is read where the processor says
-//! that it counts at one rate whatever else happens; the rate is learnt from the clock, which is used until then.
+//! Reading the system clock takes 40 ns on the machines we measure on, so two reads were an eighth of a call
+//! that finds nothing. Reading the processor's counter takes a fifth of that. It is used if the processor
+//! reports a constant rate. The rate is learnt from the clock, which is used until then.
 //!
-//! `unsafe` lives here for one instruction, which every processor of that kind has.
+//! `unsafe` is here for one instruction, which every processor of that architecture has.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

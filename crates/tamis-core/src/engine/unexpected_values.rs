@@ -1,8 +1,8 @@
 //! Unexpected values in events, each reported once: values of a kind that no predicate on their attribute expects, and
 //! unreadable values.
 //!
-//! Matching counts such values anyway, and says in a word of bits which attributes have them. Only while a bit is new is
-//! the event inspected again, so an index that has reported everything pays one comparison.
+//! Matching counts such values anyway, and reports in a word of bits which attributes have them. The event is
+//! inspected again only if a bit is new, so an index that has reported everything pays one comparison.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,7 @@ impl fmt::Display for Surprise {
             }
             Surprise::WrongKind { attribute, found, expected, has_schema } => {
                 if expected.contains(found) {
-                    return write!(f, "attribute `{attribute}` is no document that can be read");
+                    return write!(f, "attribute `{attribute}` is not a readable document");
                 }
                 let names: Vec<&str> = expected.iter().map(|kind| kind.with_article()).collect();
                 let (expected_names, found_name) = (names.join(" or "), found.with_article());
@@ -80,7 +80,7 @@ fn remedy(attribute: &str, found: Kind, expected: &[Kind], has_schema: bool) -> 
     }
 }
 
-/// The surprises of one index: those that were told, and those that wait for somebody to tell.
+/// The unexpected values of one index: those that were reported, and those that wait to be reported.
 #[derive(Default)]
 pub struct Surprises {
     told_bits: AtomicU64,
@@ -101,7 +101,7 @@ impl Surprises {
         self.told_bits.fetch_or(bits, Ordering::Relaxed);
     }
 
-    /// Keeps what is new of an attribute until somebody takes it.
+    /// Keeps a new unexpected value of an attribute until it is reported.
     pub fn add(&self, surprise: Surprise) {
         if self.told.lock().insert(surprise.attribute().into()) {
             self.waiting.lock().push(surprise);
@@ -109,7 +109,7 @@ impl Surprises {
         }
     }
 
-    /// What nobody has told yet.
+    /// Those that were not reported yet.
     #[inline]
     pub fn take(&self) -> Vec<Surprise> {
         if !self.has_waiting.load(Ordering::Acquire) {

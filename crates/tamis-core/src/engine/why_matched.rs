@@ -16,7 +16,7 @@ use crate::query::Filter;
 use crate::subscription::{Id, Subscription};
 use crate::term::STRINGS;
 
-/// What keeps a subscription from matching, whatever its expression says.
+/// A reason other than its expression why a subscription does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exclusion {
     StartsLater {
@@ -71,7 +71,7 @@ impl Exclusion {
         found
     }
 
-    /// What is: `it expired at 2026-01-31 12:00:00 UTC, and it is 2026-02-01 00:00:00 UTC`.
+    /// The current state: `it expired at 2026-01-31 12:00:00 UTC, and it is 2026-02-01 00:00:00 UTC`.
     pub fn text(&self) -> String {
         match self {
             Exclusion::StartsLater { starts, now } => {
@@ -154,10 +154,10 @@ impl Explained {
     }
 }
 
-/// What would have to change for a subscription to match.
+/// The changes that would make a subscription match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhyNoMatch {
-    /// What its expression lacks: [`WhyNot::Matches`] if it is true.
+    /// The result for its expression: [`WhyNot::Matches`] if it is true.
     pub expression: WhyNot,
     pub exclusions: Vec<Exclusion>,
 }

@@ -16,7 +16,7 @@ pub struct WrongKind {
     pub expected: Vec<Kind>,
 }
 
-/// What one event cost.
+/// The cost of one event.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Work {
     /// Entries of fired access keys.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::json::TextPlace;
 
-/// How many lists and records may lie inside one another in an event, which is none of them.
+/// The maximum nesting depth of lists and records in an event; the event itself does not count.
 pub const MAX_DEPTH: usize = 100;
 
 /// Why an event was refused.

@@ -112,7 +112,7 @@ pub struct Scratch {
     owned: Vec<Value>,
     /// The values of computed terms.
     computed: Vec<Value>,
-    /// All strings of the event, if somebody asks for them.
+    /// All strings of the event, if they are needed.
     strings: Vec<Value>,
     /// For each owned value, its place among the event's values.
     places: Vec<usize>,

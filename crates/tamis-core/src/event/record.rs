@@ -20,17 +20,17 @@ pub struct Record {
     /// One for each name.
     values: Box<[Value]>,
     rest: Option<Box<Rest>>,
-    /// All strings, once somebody has asked for them.
+    /// All strings, computed on first use.
     strings: OnceLock<Box<Value>>,
 }
 
-/// What few records have.
+/// Rarely used parts of a record.
 #[derive(Clone, Debug, Default)]
 struct Rest {
     weights: Vec<(Box<str>, f64)>,
-    /// What a schema has read as something else, and the strings in what no value can hold.
+    /// The strings that a schema has read as another kind, and the strings in unreadable values.
     as_written: Vec<Value>,
-    /// What was given and no value can hold.
+    /// The unreadable values.
     unreadable: Vec<EventError>,
 }
 
@@ -190,8 +190,8 @@ impl Record {
         self.rest.as_ref().map_or(&[], |rest| &rest.weights)
     }
 
-    /// What an index needs of this record: the attributes that some subscription uses, and the terms that are
-    /// computed from them, whose values live in `room`.
+    /// The part of this record that an index needs: the attributes that some subscription uses, and the terms
+    /// that are computed from them, whose values live in `room`.
     pub fn resolve_into<'a>(&'a self, terms: &Terms, room: &'a mut Vec<Value>) -> Event<'a> {
         let mut event = self.resolve(terms);
         terms.compute(&mut event.values, room);

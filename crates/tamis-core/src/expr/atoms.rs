@@ -1,7 +1,7 @@
 //! The distinct predicates of an index, each with a small number.
 //!
-//! An atom is a predicate without its negation and its weight. Two predicates share a number exactly when they are
-//! written alike; the hash only finds candidates, the structure decides.
+//! An atom is a predicate without its negation and its weight. Two predicates share a number exactly when
+//! they are equal; the hash only finds candidates, the structure decides.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

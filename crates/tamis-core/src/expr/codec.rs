@@ -1,4 +1,4 @@
-//! The stored form of an expression: a few bytes a predicate, read back without parsing.
+//! The stored form of an expression: a few bytes per predicate, read back without parsing.
 //!
 //! ```text
 //! expression = head byte, low three bits the kind of node:

@@ -1,4 +1,4 @@
-//! Expressions as JSON, for programs that put them together or take them apart.
+//! Expressions as JSON, for programs that build or analyse them.
 //!
 //! ```text
 //! expression = true | false | null
@@ -14,11 +14,11 @@
 //! ```
 //! Operators have the names of the registry: `=`, `<`, `<=`, `>`, `>=`, `<=>`, `IN`, `BETWEEN`, `IS NULL`,
 //! `LIKE`, `ILIKE`, `RLIKE`, `startswith`, `endswith`, `contains`, `array_contains`, `arrays_overlap`, and
-//! `truth` for a boolean attribute on its own. `operands` may be left out where there are none, `negated`
-//! where it is false. Numbers are integers unless written with a fraction or an exponent.
+//! `truth` for a boolean attribute on its own. `operands` may be omitted if there are none, and `negated` if
+//! it is false. Numbers are integers unless written with a fraction or an exponent.
 //!
-//! Names may come in any order, but an unknown one, or one given twice, is an error: a mistyped `wieght`
-//! must not be a subscription that ranks wrongly.
+//! Names may come in any order, but an unknown or duplicate one is an error: a mistyped `wieght` must not
+//! silently change a ranking.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -1,10 +1,10 @@
-//! Expressions as text: the canonical spelling, with parentheses only where they say something.
+//! Expressions as text: the canonical spelling, with parentheses only where they matter.
 //!
-//! What is printed is read back as the same tree. So a chain inside a chain of its own kind keeps its
-//! parentheses, `a AND (b AND c)`, and floats are written so that they stay floats, `1.0`.
+//! The printed text parses to the same tree. So a chain inside a chain of its own kind keeps its parentheses,
+//! `a AND (b AND c)`, and floats are written so that they stay floats, `1.0`.
 //!
-//! A predicate that is negated although its operator has no negated form is printed as `NOT` before it,
-//! which is what [`build`](super::build) makes of it.
+//! A predicate that is negated although its operator has no negated form is printed as `NOT` before it, as
+//! [`build`](super::build) creates it.
 
 use std::fmt::{self, Display, Formatter, Write};
 

@@ -18,7 +18,7 @@ use crate::value::ValueRef;
 pub enum Quantifier {
     Exists,
     Forall,
-    /// As `Exists`; a value that is no array is an array of one.
+    /// Like `Exists`, but a value that is not an array counts as an array of one.
     Any,
 }
 

@@ -1,12 +1,12 @@
-//! Expressions for other engines: text that Spark SQL and DuckDB evaluate to the same truth, so that
-//! both can judge this project's answers.
+//! Expressions for other engines: text that Spark SQL and DuckDB evaluate to the same truth, so that tests
+//! can compare the answers.
 //!
-//! All names are quoted; a dotted path becomes a chain of fields. Boosts are left out, as they change no
-//! truth. Where an engine lacks something, or means something else by it, the text says the same in other
-//! words: XOR is `<>` of two truths, and the empty set and DuckDB's arrays go through `CASE`. Timestamps
-//! are UTC, so the session's time zone must be too.
+//! All names are quoted; a dotted path becomes a chain of fields. Boosts are left out, because they do not
+//! change the truth. Features that an engine lacks or defines differently are rewritten: XOR is `<>` of two
+//! truths, and the empty set and DuckDB's arrays go through `CASE`. Timestamps are UTC, so the session's time
+//! zone must be too.
 //!
-//! What no text can bridge: both engines compare an integer with a float as floats, and each has its own
+//! Two differences remain: both engines compare an integer with a float as floats, and each has its own
 //! dialect of regular expressions.
 
 use std::fmt::Write;
@@ -445,7 +445,7 @@ impl Writer {
         for part in attribute.split('.') {
             if part.is_empty() {
                 let message =
-                    format!("{attribute:?} is no path of columns and fields: a part of it is empty");
+                    format!("{attribute:?} is not a path of columns and fields: a part of it is empty");
                 return Err(ExpressionError::new(message).with_hint("rename the attribute"));
             }
             if !name.is_empty() {

@@ -1,5 +1,5 @@
-//! Random expressions and events for property tests: few attributes and few values, so that
-//! predicates repeat, contradict and imply one another. Every registered operator takes part.
+//! Random expressions and events for property tests: few attributes and few values, so that predicates
+//! repeat, contradict and imply one another. Every registered operator occurs.
 
 use std::collections::BTreeMap;
 

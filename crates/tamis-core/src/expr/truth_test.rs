@@ -8,9 +8,9 @@
 //! | `AT LEAST n OF (…)`, of m | n IS TRUE | m − n + 1 IS FALSE | m − n + 1 IS NOT TRUE | n IS NOT FALSE, m − n + 1 IS NOT TRUE, and one IS UNKNOWN |
 //! | `a XOR b` | both IS NOT UNKNOWN, and `a XOR b` | … and `NOT (a XOR b)` | one IS UNKNOWN, or `NOT (a XOR b)` | one IS UNKNOWN |
 //!
-//! For point values that is what the words say; for intervals it is the meaning. What is left are tests of single
-//! predicates, which are operators of their own (`operators/tested.rs`), so that nothing else in the kernel knows of
-//! truth tests. The tests that only an XOR needs weigh nothing.
+//! For point values, this follows from the meaning of the tests; for intervals, it defines it. Only tests of
+//! single predicates remain. They are operators (`operators/truth_tested.rs`), so nothing else in the kernel
+//! knows about truth tests. Tests that only an XOR needs have weight 0.
 
 use super::ast::{Expr, Outcome, Predicate};
 use super::limits::{MAX_PREDICATES, check_limits, too_many_predicates};

@@ -1,6 +1,6 @@
-//! Sets of values that a predicate gives, and what other predicates are for them.
+//! Sets of values that are given by a predicate, and the truth of other predicates for them.
 //!
-//! See [`ValueSet`], which holds such a set and knows nothing of operators.
+//! See [`ValueSet`], which holds such a set and knows nothing about operators.
 
 use super::operators::{Bound, Operator, Shape};
 use super::{Expr, Outcome, Predicate, parse};

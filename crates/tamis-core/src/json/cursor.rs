@@ -1,8 +1,8 @@
 //! A pull parser for JSON text (RFC 8259): the reader asks for the next string, number or skip.
 //!
-//! Hand-written because an event needs four things that a general deserializer does not give together:
-//! integers told from floats at any size, the byte of every fault, values skipped without a look inside,
-//! and strings borrowed from the text. The tests hold it against `serde_json`.
+//! Hand-written because an event needs four things that a general deserializer does not give together: a
+//! distinction of integers and floats at any size, the byte of every error, values skipped without parsing
+//! them, and strings borrowed from the text. Tests compare it with `serde_json`.
 //!
 //! With the [`Structure`] of a text that is known to be JSON, strings end and values are skipped where it says.
 

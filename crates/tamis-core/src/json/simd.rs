@@ -1,9 +1,9 @@
 //! Sixty-four bytes at a time: which of them are equal to a byte, as a bit each.
 //!
-//! `unsafe` lives here for one reason: instructions that not every processor has. A value of [`Avx512`] or [`Avx2`]
-//! is made only where the processor was asked and has them, so their methods are safe to call; and [`run`] compiles
-//! a job once for each of them, so that everything is inlined into one loop. No closures here: they would be compiled
-//! without these instructions, and every comparison would become a call.
+//! `unsafe` is here for one reason: instructions that not every processor has. A value of [`Avx512`] or
+//! [`Avx2`] is created only after a check that the processor has them, so their methods are safe to call.
+//! [`run`] compiles a job once for each of them, so that everything is inlined into one loop. No closures
+//! here: they would be compiled without these instructions, and every comparison would become a call.
 //!
 //! Processors with neither (arm64 among them) get no lanes: a scan by words of eight bytes was slower than reading
 //! byte by byte.

@@ -1,7 +1,7 @@
 //! The predicates that Boolean terms satisfy, for a catalog with very many of them.
 //!
-//! Quantifiers and places are a term each, and nearly all of them have one predicate. Its bit lies in one table, so that a
-//! term that was found costs one look instead of one at its entry, its points, their keys and their bits:
+//! Every quantifier and place is a term, and nearly all of them have one predicate. One table holds its bit,
+//! so a true term costs one lookup instead of one each for its entry, its points, their keys and their bits:
 //!
 //! ```text
 //! of[truth]   term → 0: nobody asks; a bit; RUN | place in `runs`; or ASK: look it up as any value

@@ -42,7 +42,7 @@ const MANY_TERMS: usize = if cfg!(any(test, feature = "testing")) { 24 } else { 
 /// Values whose terms are fetched together.
 pub(super) const FETCHED: usize = 16;
 
-/// Everything a segment knows of one attribute. A bit number of 0 means "nobody asks".
+/// Everything a segment knows about one attribute. A bit number of 0 means "not used".
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct AttributeEntry {

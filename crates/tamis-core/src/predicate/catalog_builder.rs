@@ -158,7 +158,7 @@ impl CatalogBuilder {
         self.catalog.bits as usize
     }
 
-    /// Gives up what says how literals are tested: nobody will ask for a test any more.
+    /// Frees the data on how literals are tested, which is no longer needed.
     pub fn forget_tests(&mut self) {
         self.places = vec![];
     }
@@ -193,7 +193,7 @@ impl CatalogBuilder {
         self.tested[bit as usize / 64].load(Ordering::Relaxed) >> (bit % 64) & 1 == 1
     }
 
-    /// The same, for an estimate: nobody is going to test it.
+    /// The same, for an estimate: it will not be tested.
     pub fn find_test(&self, literal: Literal) -> LiteralTest {
         match (self.places[literal.atom() as usize], literal.is_negated()) {
             (Place::Bit { bit, .. } | Place::BitOrAbsent { bit, .. } | Place::TwoBits { bit, .. }, false) => {

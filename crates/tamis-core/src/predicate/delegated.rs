@@ -1,7 +1,8 @@
-//! Values that are looked up elsewhere, by a device: which they are, as numbers, and the tables in which to look for them.
+//! Values that a device looks up: their encoding as numbers, and the tables for the lookup.
 //!
-//! A scalar that has a key (see [`keys`](super::keys)) is sent as the 64 leading bits of it. The rest is the same for nearly all
-//! values of a kind: booleans, timestamps, floats, and integers of up to 2^53 in magnitude. The others are looked up here.
+//! A scalar that has a key (see [`keys`](super::keys)) is sent as the 64 leading bits of it. The remaining
+//! bits are the same for nearly all values of a kind: booleans, timestamps, floats, and integers of up to
+//! 2^53 in magnitude. The others are looked up on the processor.
 
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ pub struct KeyedTable {
 }
 
 impl KeyedTable {
-    /// Whether nobody asks for such values.
+    /// Whether no predicate uses such values.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.cuts.is_none() && self.bits == [0; 2]
     }
@@ -42,7 +43,7 @@ pub trait Delegate {
     fn value(&mut self, event: u32, table: u32, head: u64);
 }
 
-/// Leaves all values to whoever asks.
+/// Delegates all values.
 pub struct Nobody;
 
 impl Delegate for Nobody {

@@ -154,7 +154,7 @@ impl Search {
     }
 }
 
-/// The entry of a value that nobody names.
+/// The entry of a value that no predicate names.
 pub const NOWHERE: u32 = u32::MAX;
 
 /// Tables with fewer entries stay in the cache by themselves.

@@ -1,9 +1,9 @@
-//! Which of many intervals contain a point? A centred interval tree over ranks, in flat arrays.
+//! Finds which of many intervals contain a point: a centred interval tree over ranks, in flat arrays.
 //!
-//! A node holds the intervals that contain its centre and lie in no node above, once sorted by
-//! their low end and once by their high end. A point left of the centre is inside exactly those
-//! that start at or before it: a prefix of the first list; on the right, a prefix of the second.
-//! A search walks one path and reads only the intervals it finds and one more entry per node.
+//! A node holds the intervals that contain its centre and are in no node above, once sorted by their low end
+//! and once by their high end. A point left of the centre is inside exactly those that start at or before it:
+//! a prefix of the first list; on the right, a prefix of the second. A search walks one path and reads only
+//! the intervals it finds and one more entry per node.
 
 use bytemuck::{Pod, Zeroable};
 

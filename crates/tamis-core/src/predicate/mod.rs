@@ -1,4 +1,4 @@
-//! Which predicates does this value satisfy?
+//! Finds the predicates that a value satisfies.
 //!
 //! Every distinct predicate of a segment owns a *bit*. An event sets the bits of the predicates it
 //! satisfies; after that, testing a predicate is one bit test. Bits are numbered so that setting

@@ -1,4 +1,4 @@
-//! Ranges: every comparison is a place relative to a *cut* between values.
+//! Ranges: every comparison tests the position of a value relative to a *cut* between values.
 //!
 //! A cut lies just before or just after an operand. `x >= 5` means "above the cut before 5",
 //! `x > 5` "above the cut after 5", `x < 5` "below the cut before 5". With the distinct cuts of an

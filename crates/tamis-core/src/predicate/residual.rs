@@ -22,7 +22,7 @@ use crate::snapshot::SharedSlice;
 #[derive(Clone, Debug)]
 pub struct Residual {
     pub bit: u32,
-    /// Set when the predicate is false; 0 when nobody asks.
+    /// Set when the predicate is false; 0 if not used.
     pub false_bit: u32,
     pub operator: Operator,
     pub operands: Operands,

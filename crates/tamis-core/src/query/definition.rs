@@ -1,5 +1,5 @@
-//! A query: what is asked about an event. The library, the tasks of a cluster and the command line all build this
-//! value, and engines answer it.
+//! A query about an event. The library, the tasks of a cluster and the command line all build this value, and
+//! engines answer it.
 //!
 //! As JSON it has only the fields that differ from the plain query for all matches:
 //!
@@ -17,7 +17,7 @@ use super::score::{Ranking, Score};
 use crate::error::{Error, Result};
 use crate::suggest::suggest;
 
-/// What is asked about an event.
+/// A query about an event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     pub ask: Ask,
@@ -26,7 +26,7 @@ pub struct Query {
     pub now: Option<i64>,
 }
 
-/// What becomes of the matches.
+/// What to return for the matches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Ask {
     /// Every match, sorted by id.

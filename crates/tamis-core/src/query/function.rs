@@ -9,9 +9,9 @@
 //!          min(sum, ...), max(sum, ...), sqrt(sum)
 //! ```
 //!
-//! An attribute stands for the relevance of the match with all other attributes left out: 0 if none of its
-//! predicates counts. Every function of this language is *monotone*: if no contribution is smaller, neither is the
-//! score. This makes upper bounds possible, and it is why there is no subtraction.
+//! An attribute stands for the relevance of the match if only that attribute counted: 0 if none of its
+//! predicates does. Every function of this language is *monotone*: if no contribution is smaller, neither is
+//! the score. This makes upper bounds possible, and it is why there is no subtraction.
 
 use crate::error::{Error, Result};
 

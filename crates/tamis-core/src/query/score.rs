@@ -22,7 +22,7 @@ use crate::event::ValueRef;
 use crate::expr::{Expr, Outcome, Predicate};
 use std::sync::Arc;
 
-/// What matches are ranked by.
+/// The score by which matches are ranked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Score {
     /// The fixed score of each subscription.
@@ -78,7 +78,7 @@ pub const DEFAULT_K: usize = 10;
 pub struct Ranking {
     pub k: usize,
     pub score: Score,
-    /// What scores less is left out; negative infinity for none.
+    /// Matches with a lower score are left out; negative infinity for no minimum.
     pub min_score: f64,
     /// The attributes that count, or all of them. The others count 0, and make no relaxed match.
     pub dimensions: Option<Vec<Box<str>>>,
@@ -96,7 +96,7 @@ impl Ranking {
     }
 }
 
-/// What is added up: a number, or one number per attribute that somebody asks for.
+/// What is added up: a number, or one number per attribute of interest.
 pub trait Amount: Clone + Default {
     fn add(&mut self, other: &Self);
     /// Multiplies by a finite number that is not negative.

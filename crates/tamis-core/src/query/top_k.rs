@@ -9,7 +9,7 @@ use crate::subscription::IdRef;
 #[derive(Clone)]
 pub struct TopK<'a, T> {
     k: usize,
-    /// What scores less is not wanted, however few there are.
+    /// Matches with a lower score are dropped, however few there are.
     min_score: f64,
     heap: BinaryHeap<Candidate<'a, T>>,
 }

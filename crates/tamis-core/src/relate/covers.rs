@@ -1,4 +1,4 @@
-//! Does one expression hold whenever another does?
+//! Decides whether one expression is true whenever another is.
 //!
 //! First by structure, as subscriptions are compared in content-based routing: an OR is covered if all its
 //! children are, an AND if one of them is, down to pairs of predicates. The remaining cases are decided by a search

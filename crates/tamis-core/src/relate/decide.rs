@@ -1,10 +1,10 @@
-//! Is there an event that makes one expression true, and another one true, or not true?
+//! Searches for an event that makes one expression true, and another one true, or not true.
 //!
-//! Each attribute takes one of finitely many [cells](super::cells); a choice of one cell for every attribute is
-//! an event. The search keeps, for each attribute, the cells that are still possible, and drops a cell
-//! if the expressions cannot have the wanted truths with it, whatever the others are. For conjunctions this
-//! alone decides; otherwise the attribute with the fewest cells left is split. A budget bounds the work, since
-//! the problem includes satisfiability.
+//! Each attribute takes one of finitely many [cells](super::cells); a choice of one cell for every attribute
+//! is an event. The search keeps, for each attribute, the cells that are still possible, and drops a cell if
+//! the expressions cannot have the wanted truths with it, whatever the others are. For conjunctions this
+//! alone decides; otherwise the attribute with the fewest cells left is split. A budget bounds the work,
+//! because the problem includes satisfiability.
 //!
 //! Events are points here: an interval can satisfy `x < 3 AND x > 5`, which no event of points does.
 

@@ -1,4 +1,4 @@
-//! Can one event make two expressions true?
+//! Decides whether one event can make two expressions true.
 //!
 //! [`overlaps`] searches for such an event (see [`decide`](super::decide)). [`may_overlap`] is the test of
 //! Bittner (2008, chapter 7), which only compares pairs of predicates. It never misses an overlap, but has false

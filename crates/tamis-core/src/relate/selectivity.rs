@@ -1,8 +1,8 @@
 //! How often a predicate is true: given, counted on sample events, or estimated from similar predicates.
 //!
-//! For a predicate without data, others on the same attribute bound it (Bittner 2008, example 6.1): `x > 15` lies between
-//! `x > 10` and `x > 20`, and `x = 15` is a share of the difference of those two. Without any data, the kind of predicate
-//! decides.
+//! For a predicate without data, others on the same attribute bound it (Bittner 2008, example 6.1): the value
+//! of `x > 15` is between those of `x > 10` and `x > 20`, and that of `x = 15` is a share of their
+//! difference. Without any data, the kind of predicate decides.
 
 use rustc_hash::FxHashMap;
 

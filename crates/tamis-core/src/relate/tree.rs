@@ -1,9 +1,9 @@
 //! Expressions without NOT, as Bittner (2008) prunes and compares them.
 //!
 //! NOT is pushed into the predicates, AND and OR alternate, constants are folded, weights are dropped.
-//! Nothing else is rewritten: repeated predicates stay repeated, and XOR and XNOR stay whole, each one
-//! leaf, since expanding them can double the tree at every level. So the tree is *true* exactly when the
-//! expression is, for every event, those with intervals included.
+//! Nothing else is rewritten: repeated predicates stay repeated, and XOR and XNOR stay whole, each one leaf,
+//! since expanding them can double the tree at every level. So the tree is *true* exactly when the expression
+//! is, for every event, including events with intervals.
 
 use rustc_hash::FxHashMap;
 

@@ -29,7 +29,7 @@ struct TemporaryPath(PathBuf);
 
 impl Drop for TemporaryPath {
     fn drop(&mut self) {
-        // After a rename it is gone already; otherwise there is nobody left to tell.
+        // After a rename it is gone already; otherwise the error cannot be reported any more.
         let _ = fs::remove_file(&self.0);
     }
 }

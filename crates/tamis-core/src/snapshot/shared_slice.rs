@@ -1,9 +1,9 @@
 //! `SharedSlice`: an immutable, shared slice of plain values that lives on the heap or inside a snapshot.
 //!
 //! An index is made of flat arrays. Freshly built they are vectors; opened from a snapshot they are pieces of
-//! a mapped file. `SharedSlice` makes the two the same type, and reading it costs what reading a slice costs: the
-//! address and the length lie in the buffer itself, the owner that keeps them alive is stored next to them and
-//! never consulted.
+//! a mapped file. `SharedSlice` makes the two the same type, and reading it costs as much as reading a slice:
+//! the address and the length are in the buffer itself, and the owner that keeps them alive is stored next to
+//! them and never consulted.
 //!
 //! All `unsafe` of snapshots is in this file, and rests on three facts:
 //!
@@ -16,8 +16,9 @@
 //!
 //! The third fact is a promise that other programs can break: one that *truncates* a mapped file in place
 //! makes the next access to the lost pages raise SIGBUS, and one that overwrites it changes values under the
-//! reader. [`Snapshot::check_unchanged`](super::Snapshot::check_unchanged) notices the second from the header.
-//! [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into memory, where neither can happen.
+//! reader. [`Snapshot::check_unchanged`](super::Snapshot::check_unchanged) detects overwriting from the
+//! header. [`Snapshot::open_copied`](super::Snapshot::open_copied) reads the file into memory, where neither
+//! can happen.
 
 use std::fmt;
 use std::fs::File;

@@ -18,7 +18,7 @@ pub trait Sink: Write + Seek {
     /// What errors call it.
     fn target(&self) -> String;
 
-    /// Completes it. Until then nobody sees what was written; if it is dropped instead, nobody ever does.
+    /// Completes the snapshot. Nothing is visible before; if it is dropped instead, nothing ever is.
     fn commit(self) -> io::Result<Self::Output>;
 }
 

@@ -1,9 +1,10 @@
-//! Boolean terms of which many are found together: quantifiers over one array, circles around one pair of coordinates.
+//! Boolean terms that are found together: quantifiers over one array, circles around one pair of coordinates.
 //!
-//! Each such term belongs to a *family*, all of whose members look at the same thing. An index does not compute the
-//! members one by one. It makes one structure for the family, which an event is shown once and which names the members
-//! that are true, so that an event costs what is true and not what there is. That a member is false is said only
-//! where somebody asks for it: NOT, XOR and tests of truth do, AND and OR do not.
+//! Each such term belongs to a *family*, all of whose members look at the same thing. An index does not
+//! compute the members one by one. It builds one structure for the family, which takes an event once and
+//! returns the members that are true. So the cost of an event depends on the true members, not on all of
+//! them. False members are reported only where an expression needs that: under NOT, XOR and truth tests, but
+//! not under AND and OR.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -39,7 +40,7 @@ pub trait BooleanTerm: Debug + Send + Sync {
         None
     }
 
-    /// For whoever finds the members of its family.
+    /// For the finder of its family.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -49,7 +50,7 @@ pub struct Member {
     pub term: Arc<dyn BooleanTerm>,
     /// The numbers of its inputs.
     pub inputs: Arc<[TermId]>,
-    /// Whether somebody asks if it is false.
+    /// Whether an expression needs to know that it is false.
     pub wants_false: bool,
 }
 
@@ -59,7 +60,7 @@ pub trait Finder: Send + Sync {
     /// sorted by their terms. A member may be found twice.
     fn find(&self, values: &[(TermId, ValueRef<'_>)], found: &mut dyn FnMut(usize, bool));
 
-    /// What finds them in a batch column by column, for whoever reads batches; `None` if rows are looked at one by one.
+    /// The finder for batches, column by column; `None` if rows are evaluated one by one.
     fn by_columns(&self) -> Option<&dyn Any> {
         None
     }

@@ -1,4 +1,4 @@
-//! What each function computes. Lines of the table are added at the end: their places are handed out as handles.
+//! What each function computes. Append new lines to the table: positions serve as handles.
 
 use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;

@@ -168,7 +168,7 @@ impl Function {
         let is_constant = |argument: &Argument| matches!(argument, Argument::Constant(_));
         match self.name() {
             _ if self.notation() == Notation::Infix(COMPARISON) && arguments.iter().any(is_constant) => {
-                Err(ExpressionError::new("a comparison with a value is a predicate and no term")
+                Err(ExpressionError::new("a comparison with a value is a predicate, not a term")
                     .with_hint("combine predicates with AND, OR, XOR and XNOR: (a > 1) XNOR b is true where both are the same"))
             }
             "+ months" | "+ micros" => match &arguments[1] {

@@ -1,4 +1,4 @@
-//! Lengths of time: `INTERVAL 3 DAYS`, and the difference of two timestamps.
+//! Durations: `INTERVAL 3 DAYS`, and the difference of two timestamps.
 //!
 //! As in Spark, an interval counts months, or a fixed length of microseconds, never both: a month has no fixed length.
 
@@ -56,7 +56,7 @@ impl Length {
     /// ```
     pub fn parse(number: &str, unit: &str) -> Result<Self, ExpressionError> {
         let wrong = || {
-            ExpressionError::new(format!("{number:?} is no number of {}", unit.to_ascii_lowercase()))
+            ExpressionError::new(format!("{number:?} is not a number of {}", unit.to_ascii_lowercase()))
                 .with_hint("write a whole number of 64 bits: INTERVAL 3 DAYS; seconds may have six decimals")
         };
         let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
@@ -139,7 +139,7 @@ pub fn as_micros(term: &Term) -> Result<Term, ExpressionError> {
             _ => {}
         }
     }
-    Err(ExpressionError::new(format!("{term} is no difference of two timestamps")).with_hint(
+    Err(ExpressionError::new(format!("{term} is not a difference of two timestamps")).with_hint(
         "write current_timestamp() - ts > INTERVAL 1 DAY, or ts < current_timestamp() - INTERVAL 1 DAY",
     ))
 }

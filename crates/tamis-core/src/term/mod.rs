@@ -1,9 +1,9 @@
 //! Terms: what predicates look at.
 //!
-//! The first kind of term is an attribute, whose value the event brings. The other kind is computed from values
-//! by a [`Function`]: `lower(name)`, `price * quantity`, `a < b`. An index keeps one table of its terms
-//! ([`Terms`]); each is computed at most once for an event, whatever the number of expressions that name it,
-//! and its predicates are indexed like those of an attribute.
+//! The first kind of term is an attribute, whose value comes from the event. The other kind is computed from
+//! values by a [`Function`]: `lower(name)`, `price * quantity`, `a < b`. An index keeps one table of its
+//! terms ([`Terms`]); each is computed at most once for an event, whatever the number of expressions that
+//! name it, and its predicates are indexed like those of an attribute.
 
 pub(crate) mod boolean;
 mod builtins;

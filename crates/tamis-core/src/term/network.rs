@@ -1,4 +1,4 @@
-//! Addresses of the internet as text whose order is theirs, so that a network is a range.
+//! Internet addresses as text that sorts like the addresses, so that a network is a range.
 //!
 //! `ip(address)` is `4:` or `6:` and the address in hexadecimal digits. `ip_in(address, '10.0.0.0/8')` is the range of that
 //! term between the first address of the network and its last, which an index finds like any other range.
@@ -28,8 +28,9 @@ fn key(address: IpAddr) -> String {
 /// assert!(network_ends("10.0.0.1/8").is_err());
 /// ```
 pub fn network_ends(network: &str) -> Result<(String, String), ExpressionError> {
-    let refused =
-        |hint: &str| ExpressionError::new(format!("{network:?} is no network")).with_hint(hint.to_string());
+    let refused = |hint: &str| {
+        ExpressionError::new(format!("{network:?} is not a network")).with_hint(hint.to_string())
+    };
     const EXAMPLES: &str = "write '10.0.0.0/8', '2001:db8::/32' or a single address";
     let (address, length) = match network.trim_ascii().split_once('/') {
         Some((address, length)) => (address, Some(length)),

@@ -1,5 +1,5 @@
-//! Computed terms all the way: an index with random expressions over them agrees with the evaluator of the
-//! written tree, however the event is read, after changes, and after a snapshot.
+//! Computed terms end to end: an index with random expressions over them agrees with the reference evaluator,
+//! for every source of events, after changes, and after a snapshot.
 
 use std::sync::Arc;
 

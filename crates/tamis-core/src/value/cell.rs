@@ -54,7 +54,7 @@ pub fn readings(text: &str) -> impl Iterator<Item = Value> + '_ {
         .filter_map(|kind| read_cell(text, kind))
 }
 
-/// A cell for whoever takes several kinds: a number if it reads as one, else text.
+/// A cell where several kinds are accepted: a number if it reads as one, else text.
 pub fn guessed(text: &str) -> Value {
     read_cell(text, Kind::Number).unwrap_or_else(|| Value::Str(text.into()))
 }

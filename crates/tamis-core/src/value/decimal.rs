@@ -23,7 +23,7 @@ pub struct Decimal {
     digits: Digits,
 }
 
-/// Why a text is no value.
+/// Why a text is not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     NoNumber,

@@ -1,9 +1,9 @@
 //! One totally ordered key for integers, floats and decimals.
 //!
-//! Numbers are compared by the values that they stand for. Integers and decimals stand for themselves. A float
-//! stands for itself if it is a whole number of at most 2^63 in magnitude, so that it compares exactly with
-//! integers; any other float stands for the shortest decimal that reads back as it, which is how it is written:
-//! 0.1 is one tenth. Both lie where every decimal is rounded to this float, so that floats keep their order.
+//! Numbers are compared by the values that they stand for. Integers and decimals stand for themselves. A
+//! float stands for itself if it is a whole number of at most 2^63 in magnitude, so that it compares exactly
+//! with integers; any other float stands for the shortest decimal that reads back as it, which is how it is
+//! written: 0.1 is one tenth. Both round to this float, so floats keep their order.
 //!
 //! The key of a number is `(f, d)`: the nearest float, and the distance from what that float stands for. Rounding
 //! never reverses an order, so comparing floats first and distances second compares the values.

@@ -1,8 +1,8 @@
 //! A set of values: an attribute of an event that is itself given by a predicate, such as `hours > 15`.
 //!
-//! In Sadoghi and Jacobsen 2012 an event is an expression, too, and a predicate of a subscription is satisfied if
-//! some value satisfies both. Each predicate is judged by itself, as for closed intervals, which are such sets
-//! with a shorter name.
+//! In Sadoghi and Jacobsen 2012 an event is an expression, too, and a predicate of a subscription is
+//! satisfied if some value satisfies both. Each predicate is evaluated separately, as for closed intervals,
+//! which are a special case.
 //!
 //! A set is a list of pieces of the line of values, in order, each between two ends that may be open or missing:
 //!

@@ -1,4 +1,5 @@
-//! Events come in, wait for the clock, and are evaluated in the order of (time, arrival).
+//! Takes in events, holds them until the clock reaches them, and evaluates them in the order of (time,
+//! arrival).
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -124,7 +125,7 @@ impl Flow {
         let watermarks = read.map(|stream| stream.progress.watermark(latest));
         match watermarks.min() {
             Some(least) => least,
-            // Nobody reads anything, so nobody waits.
+            // No query reads a stream, so there is nothing to wait for.
             None => self.streams.iter().map(|stream| stream.progress.watermark(latest)).max().flatten(),
         }
     }

@@ -1,4 +1,4 @@
-//! Looking inside: what a query looks at, the shared plan, and how much of everything there is.
+//! Inspection of a flow: the state of a query, the shared plan, and statistics.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use tamis_core::term::Term;
 use super::{Flow, Plan};
 
 impl Flow {
-    /// What a query looks at and, for the keys of a record, the values it has now.
+    /// The windows of a query and, for the keys of a record, their current values.
     pub fn explain(&mut self, name: &str, key: Option<&Record>) -> Result<Json> {
         let number = self.query_number(name)?;
         let query = &self.queries[&number];
@@ -63,7 +63,7 @@ impl Flow {
         Ok(explained)
     }
 
-    /// What a join looks at.
+    /// The windows of a join.
     fn join_json(&self, number: u32) -> Json {
         let join = self.joins.describe(number);
         let name = |stream: usize| &*self.streams[stream].progress.name;

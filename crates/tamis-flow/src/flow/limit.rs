@@ -1,4 +1,4 @@
-//! How many bytes of state a flow may have, and what happens beyond.
+//! The limit on the bytes of state of a flow, and what happens when it is exceeded.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use tamis_core::{Error, Result};
 use super::output::join_output;
 use super::{Flow, Output};
 
-/// What happens when the state would grow beyond the limit.
+/// How a flow handles state beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLimit {
     /// Events are refused until windows have become smaller.

@@ -1,8 +1,8 @@
 //! A flow: streams, continuous queries over them, and the order in which events are evaluated.
 //!
-//! `queries` lets streams and queries come and go; `stream_plan` is what the queries over one stream share; `evaluation`
-//! takes in events and evaluates them in order, of which some are `waiting`; `limit` bounds the state; `output` is what is
-//! told; `inspection` looks inside.
+//! `queries` adds and removes streams and queries; `stream_plan` has what the queries over one stream share;
+//! `evaluation` takes in events and evaluates them in order, and `waiting` holds those whose time has not
+//! come; `limit` bounds the state; `output` has the results; `inspection` describes the contents.
 
 mod evaluation;
 mod inspection;
@@ -60,7 +60,7 @@ pub struct Flow {
     pub(crate) joins: JoinPlan,
     /// How many events were evaluated, of all streams.
     pub(crate) evaluations: u64,
-    /// What came since the last checkpoint, if there was one.
+    /// The input since the last checkpoint, if there was one.
     pub(crate) journal: Option<Journal>,
     room: Room,
 }

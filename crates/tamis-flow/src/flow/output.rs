@@ -1,4 +1,4 @@
-//! What continuous queries tell.
+//! The results of continuous queries.
 
 use std::sync::Arc;
 

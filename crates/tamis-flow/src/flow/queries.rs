@@ -1,4 +1,4 @@
-//! Streams and continuous queries come and go between any two events.
+//! Adds and removes streams and continuous queries, between any two events.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

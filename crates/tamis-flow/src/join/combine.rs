@@ -1,4 +1,5 @@
-//! One join of windows: which rows of the others fit a row, and in which order the windows are looked at.
+//! One join of windows: finds the rows of the other windows that fit a row, and the order in which to search
+//! the windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ pub(super) struct Join {
     pub text: String,
     pub sources: Vec<u32>,
     pub equalities: Vec<Equality>,
-    /// What the queries ask beyond the equalities, by number of the query.
+    /// The conditions of queries beyond the equalities, by number of the query.
     pub residuals: Matcher,
     pub queries: BTreeMap<JoinQueryId, JoinQuery>,
     /// The attributes that residuals name.

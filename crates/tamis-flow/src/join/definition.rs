@@ -1,5 +1,5 @@
-//! What a query joins, written so that queries that join the same thing are written alike: sources are called `s0`, `s1`
-//! and so on, whatever their aliases.
+//! The definition of a join, in a form that is equal for queries that join the same windows: sources are
+//! called `s0`, `s1` and so on, whatever their aliases.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(crate) struct Equality {
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub equalities: Vec<Equality>,
-    /// What is left of ON and WHERE, over `s0.…`, `s1.…`.
+    /// The remaining conditions of ON and WHERE, over `s0.…`, `s1.…`.
     pub residual: Expr,
     pub columns: Vec<(String, Term)>,
 }

@@ -1,4 +1,4 @@
-//! How joins are kept: the rows of their windows. What DISTINCT has seen follows from them.
+//! Saves and restores joins: the rows of their windows. What DISTINCT has seen follows from them.
 
 use std::sync::Arc;
 

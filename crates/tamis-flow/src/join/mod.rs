@@ -1,8 +1,8 @@
 //! Joins: rows in windows, combinations of them, and the queries that each combination satisfies.
 //!
-//! A combination is again an event, for one index of what the queries over the same join ask beyond the equalities that
-//! define it. Nothing is stored of the answers themselves: a row that leaves its window retracts what it takes part in,
-//! which is found in the same way as when it came.
+//! A combination is again an event, for one index of the conditions that queries over the same join have
+//! beyond its equalities. Answers are not stored: a row that leaves its window retracts its combinations,
+//! which are found in the same way as when it arrived.
 
 mod combine;
 mod definition;

@@ -1,4 +1,5 @@
-//! All joins of a flow: windows shared by joins, joins shared by queries, and the order in which a join looks at windows.
+//! All joins of a flow: windows shared by joins, joins shared by queries, and the order in which a join
+//! searches windows.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -326,8 +327,8 @@ impl JoinPlan {
         Ok(told)
     }
 
-    /// What a query looks at: its windows with their rows, bytes and users, its equalities, and how many queries share the
-    /// join.
+    /// The state of a query: its windows with their rows, bytes and users, its equalities, and how many
+    /// queries share the join.
     pub fn describe(&self, query: JoinQueryId) -> JoinDescription {
         let join = &self.joins[self.join_of_query[&query]];
         let windows = join.sources.iter().map(|id| self.windows[*id].describe());
@@ -364,7 +365,7 @@ impl JoinPlan {
     }
 }
 
-/// What a query looks at.
+/// The state of a query.
 pub(crate) struct JoinDescription {
     pub join: u32,
     pub windows: Vec<WindowDescription>,

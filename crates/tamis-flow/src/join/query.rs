@@ -1,4 +1,4 @@
-//! What one query makes of the combinations of a join: the rows of its answer, and which of them DISTINCT has seen.
+//! One query over the combinations of a join: the rows of its answer, and which of them DISTINCT has seen.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The rows of one window of a stream, once for all joins that look at it, with an index for each term they join by.
+//! The rows of one window of a stream, stored once for all joins that use it, with an index for each term
+//! they join by.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The trees that have begun at one key: a short list, or a map where a key has many of them, as the one key of all
-//! sequences without BY does.
+//! The trees that have begun at one key: a short list, or a map if there are many, as at the single key of
+//! all sequences without BY.
 
 use std::collections::{BTreeMap, BTreeSet};
 

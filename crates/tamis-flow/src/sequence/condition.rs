@@ -1,4 +1,5 @@
-//! Conditions of steps: what an index decides about a row alone, and what is left because it speaks of earlier steps.
+//! Conditions of steps: the part that an index decides for a row alone, and the part that refers to earlier
+//! steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::text::StepText;
 
 #[derive(Debug)]
 pub(crate) struct Condition {
-    /// What an index decides; none: nothing of it.
+    /// The part that an index decides, if any.
     pub selection: Option<SelectionId>,
     residual: Option<Expr>,
     /// The earlier steps that the residual speaks of, by name.

@@ -1,4 +1,5 @@
-//! What sequences hold: the partial matches of each tree and key, when somebody has to look at them, and their bytes.
+//! The state of sequences: the partial matches of each tree and key, when to visit them next, and their
+//! bytes.
 
 use super::machine::{IN_PLACE, Machine};
 use super::plan::{SequencePlan, TreeId};
@@ -13,7 +14,7 @@ pub(super) struct Held {
     place: u32,
     /// Keys are numbered as they come.
     pub number: u64,
-    /// When somebody will look at it.
+    /// When it is visited next.
     pub queued: Option<i64>,
     bytes: usize,
 }
@@ -41,7 +42,7 @@ impl SequencePlan {
         key
     }
 
-    /// Drops what is empty, counts the bytes, and sees to it that somebody looks at the key in time.
+    /// Drops empty state, counts the bytes, and schedules the next visit of the key.
     pub(super) fn settle(&mut self, number: u32) {
         let key = key_bytes(self.machines.key(number));
         let held = &mut self.machines[number];

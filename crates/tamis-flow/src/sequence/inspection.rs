@@ -1,4 +1,4 @@
-//! Looking inside sequences: what is held for each, the steps they share, and the partial matches at a key.
+//! Inspection of sequences: the state of each, the steps they share, and the partial matches at a key.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::plan::{Grown, SequenceId, SequencePlan, TreeId};
 use super::tree::{NodeId, Tree};
 use crate::key::key_of;
 
-/// What is held for a sequence, shared or not.
+/// The state of a sequence, shared or not.
 pub(crate) struct SequenceDescription<'p> {
     pub text: &'p str,
     pub by: &'p [Term],
@@ -46,7 +46,7 @@ struct Counts {
 }
 
 impl SequencePlan {
-    /// What is held for each sequence.
+    /// The state of each sequence.
     pub fn describe(&self) -> BTreeMap<SequenceId, SequenceDescription<'_>> {
         let mut described = BTreeMap::new();
         for (id, grown) in self.trees.iter() {

@@ -1,4 +1,5 @@
-//! How sequences are kept: each record once, each run of rows once, and partial matches that refer to them.
+//! Saves and restores sequences: each record once, each run of rows once, and partial matches that refer to
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,12 @@
-//! When somebody has to look at a key.
+//! Schedules when keys are visited next.
 //!
 //! ```text
 //! near    a heap        all times up to the end of the second that was reached
 //! far     by second     the later ones, in no order until their second comes
 //! ```
 //!
-//! Most times are far when they are noted. A second has few of them, so that the heap lies in the cache however many keys there are.
+//! Most times are far in the future when they are scheduled. A second has few of them, so the heap stays in
+//! the cache, whatever the number of keys.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,7 +21,7 @@ const SPAN: i64 = 1 << 20;
 pub(super) struct Looks {
     near: BinaryHeap<Reverse<Look>>,
     far: BTreeMap<i64, Vec<Look>>,
-    /// What lies in this second or before is near.
+    /// Times in this second or before are near.
     reached: Option<i64>,
     len: usize,
 }

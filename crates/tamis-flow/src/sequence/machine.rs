@@ -1,12 +1,12 @@
 //! The partial matches at one key of all sequences of a tree.
 //!
-//! They are a list in the order of preference: earlier starts first and, of one start, the preferred choices first. Each
-//! row lets every partial match branch in the order that `docs/flows.md` fixes: take the row for the step it is in, take
-//! it for the next step (of each sequence that goes on differently), skip it. A match that is complete waits in its place
-//! until nothing is left above it that may become a match of its sequence. What is below it and starts no later than it
-//! ends can never be told, whatever happens above: a match from above ends later still, and excludes it too. Where
-//! sequences share a partial match, it stays for those that may still tell it; `passed` says for which starts a
-//! sequence has told already.
+//! They are a list in the order of preference: earlier starts first and, among equal starts, the preferred
+//! choices first. Each row lets every partial match branch in the order that `docs/flows.md` defines: take
+//! the row for the current step, take it for the next step (of each sequence that continues differently),
+//! skip it. A complete match waits in its place until nothing above it can become a match of its sequence. A
+//! partial match below it that starts no later than it ends can never be reported: a match from above ends
+//! later still, and excludes it too. If sequences share a partial match, it stays for those that may still
+//! report it; `passed` records for which starts a sequence has already reported.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) struct Partial {
     pub node: NodeId,
     /// How many rows the step has taken; no further than it matters.
     pub count: u32,
-    /// What must be absent was seen since the last row that was taken.
+    /// A forbidden row was seen since the last row that was taken.
     pub blocked: bool,
     pub is_complete: bool,
     pub taken: Run,
@@ -83,7 +83,7 @@ pub(crate) struct Machine {
     pub partials: Partials,
     pub rows: TakenRows,
     pub passed: FxHashMap<SequenceId, Passed>,
-    /// How many runs there are beside those in the partial matches.
+    /// The number of runs outside the partial matches.
     runs: usize,
 }
 
@@ -99,7 +99,7 @@ impl Partial {
         node.most.is_none_or(|most| self.count < most)
     }
 
-    /// The same, with a row taken for the step of a node. `runs` counts those beside partial matches.
+    /// The same, with a row taken for the step of a node. `runs` counts those outside partial matches.
     fn taking(&self, tree: &Tree, id: NodeId, position: Position, runs: &mut usize) -> Self {
         let node = tree.summary(id);
         let mut next = Self {
@@ -120,7 +120,7 @@ impl Partial {
         if node.is_enough_at_least { self.count.min(node.least) } else { self.count }
     }
 
-    /// What decides its future.
+    /// The state that decides its future.
     fn future(&self, node: &Summary) -> (u64, NodeId, u32, bool, SmallVec<[Option<Position>; 2]>) {
         let rows = node.referenced.iter().map(|step| self.taken.last_of(*step));
         (self.start_row, self.node, self.decisive_count(node), self.blocked, rows.collect())
@@ -131,7 +131,8 @@ impl Partial {
         !strict && self.count < node.least
     }
 
-    /// What decides which rows its step takes: where it is, and the rows of earlier steps that somebody looks at.
+    /// What decides which rows its step takes: its position, and the rows of earlier steps that a condition
+    /// uses.
     fn prospect(&self, node: &Summary) -> (u64, NodeId, SmallVec<[Option<Position>; 2]>) {
         let rows = node.earlier_referenced().map(|step| self.taken.last_of(step));
         (self.start_row, self.node, rows.collect())
@@ -162,7 +163,7 @@ impl Partial {
     }
 }
 
-/// The row that comes, which gets a position once somebody takes it.
+/// The incoming row, which gets a position once a partial match takes it.
 struct Coming<'m, 'r> {
     row: &'m Row<'r>,
     position: Option<Position>,
@@ -453,8 +454,8 @@ impl Machine {
         rows
     }
 
-    /// After a partial match was lost: lets rows go that nobody holds, and what sequences have passed before the first
-    /// start. As long as none is, every row and every run is still held.
+    /// After a partial match was lost: drops rows that are no longer held, and what sequences have passed
+    /// before the first start. As long as none is, every row and every run is still held.
     pub fn settle(&mut self, records: &mut Records) {
         self.runs = self.rows.keep_only(self.partials.iter().map(|partial| &partial.taken), records);
         if self.passed.is_empty() {

@@ -1,4 +1,4 @@
-//! The partial matches of each tree and key. A key is looked for once for all trees with the same BY.
+//! The partial matches of each tree and key. A key is looked up once for all trees with the same BY.
 //!
 //! ```text
 //! keys       (BY, key) → number of the key → its trees (`begun`), each with the number of what is held
@@ -24,7 +24,7 @@ impl Machines {
         self.keys.find(by, key)
     }
 
-    /// What is held for a tree at a key.
+    /// The partial matches of a tree at a key.
     pub fn at(&self, key: u32, tree: TreeId) -> Option<u32> {
         self.keys[key].number_of(tree)
     }

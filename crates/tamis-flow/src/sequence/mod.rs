@@ -1,9 +1,10 @@
-//! Sequences: partial matches that go on, step by step, as rows come.
+//! Sequences: partial matches that continue, step by step, as rows arrive.
 //!
-//! `tree` has the steps of sequences that begin alike, `condition` what a step asks of a row; `machine` the partial matches
-//! of one key, in the order of preference, and `taken` the rows they took; `plan` the sequences of a stream, and which of
-//! them an event concerns; `machines` the keys, `held` for how long, `looks` when somebody looks at them again;
-//! `inspection` says what there is; `keep` writes and reads it.
+//! `tree` has the steps of sequences that begin alike, and `condition` the conditions of a step. `machine`
+//! has the partial matches of one key, in the order of preference, and `taken` the rows they took. `plan` has
+//! the sequences of a stream, and which of them an event concerns. `machines` has the keys, `held` how long
+//! they are kept, and `looks` when they are visited next. `inspection` describes the contents; `keep` saves
+//! and restores them.
 
 mod begun;
 mod condition;

@@ -1,5 +1,5 @@
-//! The sequences of one stream. An event reaches the trees of those whose steps it satisfies, by the selections that are
-//! true for it, and those that must see every row of a key where they have begun.
+//! The sequences of one stream. An event reaches the trees whose steps it satisfies, through the selections
+//! that are true for it, and the trees that must see every row of a key at which they have begun.
 
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ pub(crate) struct SequencePlan {
     pub(super) keyed: Slots<Keyed>,
     /// The partial matches of each tree and key.
     pub(super) machines: Machines,
-    /// When somebody has to look at a key.
+    /// When keys are visited next.
     pub(super) looks: Looks,
     pub(super) next_number: u64,
-    /// The clock. What came to its end before it may still be held, until somebody looks at its key.
+    /// The clock. Expired state may still be held until its key is visited.
     pub(super) now: Option<i64>,
     pub(super) bytes: usize,
     pub(super) records: Records,
@@ -69,7 +69,7 @@ struct Room {
     partials: Vec<Partial>,
 }
 
-/// What BY says.
+/// The terms of BY.
 pub(super) struct Keyed {
     text: Arc<str>,
     pub terms: Vec<Term>,
@@ -278,7 +278,7 @@ impl SequencePlan {
         told
     }
 
-    /// What is held for a tree at a key.
+    /// The partial matches of a tree at a key.
     pub(super) fn find(&self, tree: TreeId, key: &Key) -> Option<u32> {
         let key = self.machines.key_number(self.trees[tree].by, key)?;
         self.machines.at(key, tree)

@@ -6,9 +6,9 @@
 //! start at r1     (step a: r1 to r3) ← (step b: r4 to r4)
 //! ```
 //!
-//! A partial match is a chain of runs, the last one first. A greedy step takes one row after the other, so that a run
-//! grows instead of the chain: a match of a thousand rows has as many runs as it has steps, mostly. The last run lies in
-//! the partial match itself; the chains before it share what they have in common.
+//! A partial match is a chain of runs, the last one first. A greedy step takes one row after the other, so
+//! that a run grows instead of the chain: a match of a thousand rows mostly has as many runs as steps. The
+//! last run is stored in the partial match itself; the chains before it are shared.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

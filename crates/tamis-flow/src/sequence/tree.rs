@@ -1,4 +1,4 @@
-//! Sequences that begin alike, as a tree of steps: what they have in common is one path, and its partial matches are kept
+//! Sequences that begin alike, as a tree of steps: common steps are one path, whose partial matches are kept
 //! once.
 //!
 //! ```text
@@ -7,9 +7,10 @@
 //!                  └─ (b: locked)                      sequence 3
 //! ```
 //!
-//! Sequences of one tree have the same BY, WITHIN and strictness. An inner node also has what must be absent before the next
-//! step, because that decides how long its partial matches can go on. The last step of a sequence is a node of its own: there a
-//! sequence tells what it found, and leaves out what its earlier matches exclude.
+//! Sequences of one tree have the same BY, WITHIN and strictness. An inner node also has the conditions that
+//! must not occur before the next step, because they decide how long its partial matches can continue. The
+//! last step of a sequence is a separate node: there a sequence reports its matches, except those that its
+//! earlier matches exclude.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -42,7 +43,7 @@ pub(crate) struct Node {
     pub condition: Condition,
     pub least: u32,
     pub most: Option<u32>,
-    /// What must be absent before the next step.
+    /// Conditions that must not occur before the next step.
     pub next_absent: Option<Condition>,
     /// Earlier steps, or this one, whose rows decide what comes: how many sequences look at each.
     pub referenced: BTreeMap<usize, usize>,
@@ -115,7 +116,7 @@ pub(crate) struct Tree {
     /// How many conditions have this selection.
     selections: FxHashMap<SelectionId, usize>,
     open_conditions: usize,
-    /// The selections that came into use and went out of use since somebody asked.
+    /// The selections that came into use and went out of use since the last call.
     pub changed: Changed,
 }
 
@@ -130,7 +131,7 @@ impl Tree {
         Self { strict: written.strict, within: written.within, ..Self::default() }
     }
 
-    /// What sequences must have in common to be in one tree. A sequence of one step has nothing to share.
+    /// The properties that sequences of one tree share. A sequence of one step has nothing to share.
     pub fn identity(written: &SequenceText, epoch: u64, by: &str) -> String {
         match &written.steps[..] {
             [_] => format!("{epoch} {written}"),

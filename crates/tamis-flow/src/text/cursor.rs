@@ -110,7 +110,7 @@ impl<'t> Cursor<'t> {
         Err(fault(self.text, self.tokens[open].span.start, "this parenthesis is never closed"))
     }
 
-    /// What stands in the parentheses that open here; the cursor goes behind them.
+    /// The text in the parentheses that open here; the cursor moves behind them.
     pub fn parentheses(&mut self) -> Result<Cursor<'t>, ExpressionError> {
         if !self.is_symbol(0, b'(') {
             return Err(self.expected("("));

@@ -1,4 +1,4 @@
-//! Lengths of time: `INTERVAL 10 MINUTES`, `'90' SECONDS`, `10m`.
+//! Durations: `INTERVAL 10 MINUTES`, `'90' SECONDS`, `10m`.
 
 use tamis_core::ExpressionError;
 

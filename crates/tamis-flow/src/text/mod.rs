@@ -1,7 +1,7 @@
-//! How continuous queries are written: tokens, intervals, windowed terms, sequences.
+//! The syntax of continuous queries: tokens, intervals, windowed terms, sequences.
 //!
-//! The language of expressions belongs to the kernel. Here the parts around it are read, and each expression inside
-//! is handed to the kernel's parser where it stands, so that its errors name the place in the whole text.
+//! The language of expressions belongs to the kernel. This module parses the parts around it and passes each
+//! expression inside to the kernel's parser with its position, so that errors refer to the whole text.
 
 mod cursor;
 mod interval;

@@ -1,4 +1,4 @@
-//! Places in the text of a query, and errors that name them.
+//! Positions in the text of a query, and errors with a position.
 
 use tamis_core::expr::{self, Expr};
 use tamis_core::term::Term;

@@ -28,7 +28,7 @@ pub(crate) struct StepText {
     pub condition: Expr,
     pub least: u32,
     pub most: Option<u32>,
-    /// What must not happen between the step before and this one.
+    /// Conditions that must not occur between the previous step and this one.
     pub absent: Option<Expr>,
 }
 

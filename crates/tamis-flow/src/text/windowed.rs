@@ -1,8 +1,8 @@
 //! Windowed terms: `count(*) FILTER (WHERE NOT ok) OVER (PARTITION BY user RANGE INTERVAL 10 MINUTES)`, or short,
 //! `count(* WHERE NOT ok BY user LAST 10m)`.
 //!
-//! They are found in the text of an expression and replaced by names of the same width, so that the kernel reads the
-//! rest and the places in its errors stay true.
+//! They are found in the text of an expression and replaced by names of the same width, so that the kernel
+//! parses the rest and the positions in its errors stay correct.
 
 use tamis_core::ExpressionError;
 use tamis_core::expr::{self, Expr};
@@ -13,7 +13,7 @@ use super::place::{Span, fault};
 use super::token::Kind;
 use crate::window::{Aggregate, Frame};
 
-/// What the name of an attribute starts with that stands for a windowed term. No text can name one.
+/// The prefix of attribute names that represent windowed terms. No text can contain one.
 pub(crate) const WINDOW_PREFIX: char = '\u{1}';
 
 /// An aggregate over a window, as written.

@@ -1,4 +1,4 @@
-//! What is computed of the rows in a window, and kept up to date as rows come and go.
+//! Aggregates over the rows in a window, updated as rows come and go.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
 //! The standard deviation of numbers that come and go, from their exact sum and the exact sum of their squares.
 //!
-//! n Σx² − (Σx)² is computed exactly and rounded once, so that nothing is lost where the leading digits cancel: the numbers
-//! may be large and lie close together. The squares of numbers above 2^480 would overflow, and those of numbers below 2^-480
-//! would lose digits; both are held apart, scaled.
+//! n Σx² − (Σx)² is computed exactly and rounded once, so that no precision is lost where leading digits
+//! cancel, as for large numbers that are close together. The squares of numbers above 2^480 would overflow,
+//! and those of numbers below 2^-480 would lose digits; both are held separately, scaled.
 
 use tamis_core::event::Value;
 

@@ -1,8 +1,8 @@
 //! The exact sum of floats that come and go, rounded once when it is read.
 //!
-//! The sum is held as floats that do not overlap (Shewchuk 1997): adding one is exact, and so is taking it back by
-//! adding its negative. So a sum depends on what is in the window, not on how it got there.
-//! Values above 2^960 are held apart, scaled by 2^-60, so that no partial sum overflows.
+//! The sum is held as floats that do not overlap (Shewchuk 1997): adding one is exact, and so is taking it
+//! back by adding its negative. So a sum depends on what is in the window, not on how it got there. Values
+//! above 2^960 are held separately, scaled by 2^-60, so that no partial sum overflows.
 
 const HUGE: f64 = power_of_two(960);
 const DOWN: f64 = power_of_two(-60);

@@ -1,4 +1,4 @@
-//! How windows are kept: the rows of each key, and where each aggregate starts among them.
+//! Saves and restores windows: the rows of each key, and where each aggregate starts among them.
 
 use rustc_hash::FxHashMap;
 use tamis_core::term::Term;

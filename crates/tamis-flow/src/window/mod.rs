@@ -1,8 +1,8 @@
 //! Windows: rows that are kept per key, and aggregates over them that are kept up to date.
 //!
-//! `rows_of_key` has the rows of one key, once for all windows that look at the same ones; `aggregate` what is computed of
-//! them; `partition` the keys; `plan` the definitions, each kept once however many queries use it; `keep` writes and reads
-//! them.
+//! `rows_of_key` has the rows of one key, stored once for all windows that use the same ones; `aggregate` has
+//! the aggregates over them; `partition` has the keys; `plan` has the definitions, each kept once however
+//! many queries use it; `keep` saves and restores them.
 
 mod aggregate;
 mod deviation;

@@ -1,4 +1,4 @@
-//! The keys of one PARTITION BY, what each of them holds, and when a key without events goes away.
+//! The keys of one PARTITION BY, their state, and when a key without events is removed.
 
 use std::collections::VecDeque;
 
@@ -25,13 +25,13 @@ pub(super) struct Partition {
     pub stores: u32,
     /// The longest time for which a window holds a row; none if there are windows of rows only.
     pub horizon: Option<i64>,
-    /// When somebody last looked at a key, by time. After the horizon it is looked at again, so that keys without events go
-    /// away.
+    /// When keys were last visited, by time. After the horizon a key is visited again, so that keys without
+    /// events go away.
     pub looked_at: VecDeque<(i64, u32)>,
     pub bytes: usize,
 }
 
-/// What is known of one key.
+/// The state of one key.
 #[derive(Default)]
 pub(super) struct Entry {
     /// When it was last looked at, if it waits to be looked at again.

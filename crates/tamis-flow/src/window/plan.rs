@@ -134,7 +134,7 @@ impl WindowPlan {
         id
     }
 
-    /// Uses an aggregate once less. Returns the selection that it fed on if nobody uses the aggregate any more.
+    /// Uses an aggregate once less. Returns its selection if the aggregate is no longer used.
     pub fn release(&mut self, id: AggregateId) -> Option<SelectionId> {
         let definition = &mut self.aggregates[id];
         definition.uses -= 1;
@@ -158,7 +158,7 @@ impl WindowPlan {
         selection
     }
 
-    /// Drops the state of aggregates that nobody uses, and what was only there for them.
+    /// Drops the state of unused aggregates, and everything that only they needed.
     pub fn sweep_dead(&mut self) {
         if self.dead.is_empty() {
             return;
@@ -358,11 +358,11 @@ impl WindowPlan {
     }
 }
 
-/// What a node of the plan holds.
+/// The contents of a node of the plan.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeDescription<'p> {
     pub text: Arc<str>,
-    /// What PARTITION BY says.
+    /// The terms of PARTITION BY.
     pub partition: &'p [Term],
     pub uses: usize,
     pub keys: usize,

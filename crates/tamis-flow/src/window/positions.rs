@@ -1,4 +1,5 @@
-//! The positions of the rows of one key: times, or numbers of rows. Most keys have few rows, which lie in place.
+//! The positions of the rows of one key: times, or numbers of rows. Most keys have few rows, which are stored
+//! inline.
 
 use std::collections::VecDeque;
 

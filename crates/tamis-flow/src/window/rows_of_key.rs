@@ -22,7 +22,7 @@ use crate::key::heap_bytes;
 
 static NULL: Value = Value::Null;
 
-/// What a store computes for one aggregate.
+/// The state of one aggregate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub id: u32,
@@ -166,7 +166,7 @@ impl Store {
         running.value(want.aggregate, &rows(&self.columns, self.end, want.column), is_fed)
     }
 
-    /// Forgets aggregates that nobody wants any more, and the values of columns that nobody looks at.
+    /// Drops aggregates that are no longer needed, and the values of unused columns.
     pub fn forget(&mut self, wanted: &[Wanted]) {
         self.running.retain(|(id, _)| wanted.iter().any(|want| want.id == *id));
         let Some(columns) = &mut self.columns else { return };
@@ -190,7 +190,7 @@ impl Store {
             + self.running.iter().map(|(_, running)| 8 + running.bytes()).sum::<usize>()
     }
 
-    /// What has to be stored: the positions, the columns, and where each aggregate starts.
+    /// The contents to store: the positions, the columns, and where each aggregate starts.
     pub fn parts(&self) -> StoreParts<'_> {
         StoreParts {
             end: self.end,

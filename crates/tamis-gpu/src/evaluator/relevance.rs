@@ -1,7 +1,8 @@
 //! The best rows of each event by relevance.
 //!
-//! Rows are scored in rounds, those with the highest bounds first: what was found says which of the others need not be scored. What an
-//! event finds in a round goes to a bin of its own; if that runs over, the round is done again for the event with what it taught.
+//! Rows are scored in rounds, those with the highest bounds first; the results show which of the others need
+//! not be scored. The results of an event in a round go to its own bin. If the bin overflows, the round is
+//! repeated for this event with the higher threshold.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,8 +1,8 @@
 //! The rows that hold for the events of a block: counted, or listed in one of three ways.
 //!
-//! If each event has many, the first ones are found among a few rows. If all events together have few, a thread for each row writes
-//! down the events for which it holds, in no order, and they are sorted here. Otherwise rows are counted by chunk first, which
-//! says where those of each event go.
+//! If each event has many, the first ones are found among a few rows. If all events together have few, one
+//! thread per row records the events for which it holds, in no order, and the host sorts them. Otherwise rows
+//! are counted by chunk first, which says where those of each event go.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! What a driver sees of a plan: a copy may be under way until its stream was waited for.
+//! The operations of a plan as a driver sees them: a copy may be in progress until its stream has been waited
+//! for.
 
 use std::ops::Range;
 use std::sync::Mutex;

@@ -1,13 +1,13 @@
 //! Arrays without elements, made safe to import.
 //!
-//! An array of `n` strings, lists or maps has `n + 1` offsets, and `arrow-rs` reads them all. Of an empty array
-//! producers leave out even the single one: Java writes an offsets buffer of no bytes, also for the elements of
-//! lists that are all empty, and a null pointer is seen as well. The C data interface does not say how long a
+//! An array of `n` strings, lists or maps has `n + 1` offsets, and `arrow-rs` reads them all. For an empty
+//! array, producers omit even the single offset: Java writes an empty offsets buffer, also for the elements
+//! of lists that are all empty, and null pointers occur as well. The C data interface does not say how long a
 //! buffer is, so nothing behind the pointer of an empty array may be read.
 //!
-//! The structures of a producer are not ours to write to. So an array that has such a part, at any depth, is
-//! replaced by a copy of its *structures* (not of its data) in which the offsets of the empty parts point to a
-//! zero of our own. Releasing the copy releases the original.
+//! The structures belong to the producer and must not be modified. So an array with such a part, at any
+//! depth, is replaced by a copy of its *structures* (not of its data), in which the offsets of empty parts
+//! point to our own zero. Releasing the copy releases the original.
 
 use std::ffi::c_void;
 use std::ptr;

@@ -1,9 +1,9 @@
 //! Arrow data from and to Python without a copy, by the PyCapsule protocol of the Arrow C data interface.
 //!
-//! This is the only module of the crate with `unsafe` code: a capsule holds a pointer, and that it points to
-//! the structure that its name promises is a promise of the producer. What the producer wrote there (offsets,
-//! UTF-8) is validated here before anybody reads it, and what legal producers leave out is put in
-//! (`empty_offsets`), and what a slice does not show is left out (`narrowed`).
+//! This is the only module of the crate with `unsafe` code: a capsule holds a pointer, and we rely on the
+//! producer that it points to the structure that its name promises. The contents (offsets, UTF-8) are
+//! validated here before anything reads them. Missing parts that the specification allows are added
+//! (`empty_offsets`), and elements outside a slice are dropped (`narrowed`).
 
 mod empty_offsets;
 mod narrowed;

@@ -1,4 +1,4 @@
-//! Slices of nested columns, cut down to the elements that they show.
+//! Slices of nested columns, reduced to their own elements.
 //!
 //! A slice of a column of lists or maps comes with the elements of the whole column. They would all be validated
 //! for each slice: reading a table in small slices would take quadratic time.

@@ -63,7 +63,7 @@ impl Parser<'_> {
                         .with_hint("choose nodes by what they contain: item[price > 5], item[@id = '1']"))
                 }
                 Operand::Literal(Literal::Text(_)) => {
-                    Err(PathError::new(start, "a text on its own is no predicate")
+                    Err(PathError::new(start, "a text on its own is not a predicate")
                         .with_hint("compare it with something: [title = 'x']"))
                 }
             };

@@ -1,6 +1,6 @@
 //! From text to [`Path`]. Everything outside the subset is refused, with its position and a hint.
 //!
-//! Here are tokens, steps and node tests; `conditions` has what stands in square brackets.
+//! This file has tokens, steps and node tests; `conditions` parses what is in square brackets.
 
 mod conditions;
 #[cfg(test)]

@@ -23,7 +23,7 @@ use checks::{check_characters, check_declaration, check_instruction, qualified_n
 use namespaces::{NO_NAMESPACE, RawNames, Scope, Scopes, declared_prefix};
 use references::push_lines;
 
-/// What a document may have at most; beyond it, reading ends with an error.
+/// The limits of a document; beyond them, reading ends with an error.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Of the text.

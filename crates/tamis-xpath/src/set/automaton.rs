@@ -1,4 +1,4 @@
-//! Where in the tree the names from the root to an element lead.
+//! Maps the names from the root to an element to nodes of the tree.
 //!
 //! Documents of one kind have few distinct paths of names, so each path gets a state, which is kept from document to
 //! document: a lazily built automaton. The states themselves form a tree. Steps that can be reached from any ancestor (`//`)

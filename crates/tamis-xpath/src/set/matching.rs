@@ -11,11 +11,11 @@ use crate::compiled::NameLabels;
 use crate::document::{Document, Node};
 use crate::evaluation::{Memo, View};
 
-/// What states may take: this many bytes per path, and this many in any case.
+/// The memory limit of states: this many bytes per path, plus this many in any case.
 const STATE_BYTES_PER_PATH: usize = 32;
 const LEAST_STATE_BYTES: usize = 8 << 20;
 
-/// What is kept from document to document.
+/// State that is kept from document to document.
 #[derive(Default)]
 pub(super) struct Scratch {
     automaton: Automaton,

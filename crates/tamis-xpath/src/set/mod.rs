@@ -61,7 +61,7 @@ pub struct PathSet {
     opaque: Vec<Condition>,
     lists: Lists,
     paths: Vec<PathEntry>,
-    /// What is left to verify of paths; see [`PathEntry::rest`].
+    /// The parts of paths that remain to be verified; see [`PathEntry::rest`].
     rests: Vec<u32>,
     /// The number that each path was given when it was added; inside they are in the order in which lists name them.
     given: Vec<u32>,

@@ -1,6 +1,6 @@
 //! Restores the text of the paths of a set from their parts. Snapshots store a set as these texts.
 //!
-//! A path comes out in another form than it went in (`/a/@x` as `/a[@x]`), but is true for the same documents.
+//! A path may come back in another form (`/a/@x` as `/a[@x]`), but it is true for the same documents.
 
 use super::builder::PROVED;
 use super::simple::SimpleTest;

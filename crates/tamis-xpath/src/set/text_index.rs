@@ -1,4 +1,5 @@
-//! Which of many texts occur in a value, or begin it? `contains` and `starts-with` test this on the first node of a subject.
+//! Finds which of many texts occur in a value, or begin it, for `contains` and `starts-with` on the first
+//! node of a subject.
 //!
 //! This crate has no such index: a caller that has one passes it to the builder
 //! ([`PathSetBuilder::with_text_index`](super::PathSetBuilder::with_text_index)). Without one, texts are tried one by one.

@@ -1,8 +1,8 @@
 """Compare delivery with the raw log: the same client, the same number of messages, in the same run.
 
-*Raw* is what the log itself costs: events of 1 KB are appended, and as many messages are read as deliveries
+*Raw* is the cost of the log itself: events of 1 KB are appended, and as many messages are read as deliveries
 would be read. *Routed* adds what Tamis does in between: matching, deliveries, cursors. Both are timed in
-turns, on logs of their own, and compared round by round, so that other work on the machine slows both. By the
+turns, on separate logs, and compared round by round, so that other work on the machine slows both. By the
 clock, both also wait for the disk. *Processor* compares the processor time of this process, which has clients
 and router; a server of NATS is another one.
 """

@@ -1,4 +1,4 @@
-"""Java programs that drive other engines: jars from Maven, and what javac makes of our sources."""
+"""Java programs that drive other engines: jars from Maven, and our compiled sources."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
 """Measure the kernel: matching, building, updating and memory, next to a plain scan.
 
-Each workload is indexed at each scale. The kernel's own time per event is taken inside Rust and counts
-matches; what a Python caller waits for, and what producing the ids costs, are beside it. The scan holds a
-sample of the same subscriptions and its time is scaled up to the same number; both run in the same process,
-so that their ratio means something on any machine.
+Each workload is indexed at each scale. The kernel's time per event is measured in Rust and counts matches;
+the time of a Python caller and the time to produce ids are measured separately. The scan holds a sample of
+the same subscriptions and its time is scaled up to the same number; both run in the same process, so that
+their ratio is meaningful on any machine.
 """
 
 import json

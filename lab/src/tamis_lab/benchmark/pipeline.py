@@ -1,4 +1,4 @@
-"""Measuring the Spark pipeline: against the kernel alone, against what people write today, and as it grows.
+"""Measuring the Spark pipeline: compared with the kernel alone and with common alternatives, and as it grows.
 
 Everything is measured in one run on one local session, and compared by ratio.
 """

@@ -1,4 +1,4 @@
-"""What a one-row change of a store costs after 10,000 others, beside the first ones, in turns.
+"""The cost of a one-row change of a store after 10,000 others, compared with the first ones, in turns.
 
 Three stores take turns: a new one in each turn, which gets its first change; one that starts empty; and one
 with many changes. Means count, not medians, so that merging files is part of it; and processor time, requests

@@ -1,4 +1,4 @@
-"""Flink's broadcast state beside Tamis on Spark: the same rules and events, from the same files.
+"""Compares Flink's broadcast state with Tamis on Spark: the same rules and events, from the same files.
 
 Every task of Flink holds all rules and evaluates them one by one for each event, as its documentation shows
 and its users write. The program is `bench/flink/BroadcastRules.java`; Flink comes from Maven. Both read the

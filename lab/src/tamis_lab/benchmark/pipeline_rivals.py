@@ -1,6 +1,6 @@
-"""What people write on Spark today to match events against rules, for rules that are equality conjunctions.
+"""Common ways to match events with rules on Spark, for rules that are equality conjunctions.
 
-Each takes a DataFrame of events and a table of rules and gives a DataFrame of pairs.
+Each takes a DataFrame of events and a table of rules and returns a DataFrame of pairs.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Shapes of answers in turns, and what an object store is asked for.
+"""Compares shapes of answers in turns, and counts requests to an object store.
 
 Other work disturbs times, so shapes take turns and are compared by ratio, and requests are counted.
 """

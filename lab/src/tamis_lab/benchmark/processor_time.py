@@ -1,8 +1,7 @@
-"""The processor time of this process and of all that it started: other work on the machine does not count.
+"""The processor time of this process and its descendants, which other work on the machine does not affect.
 
-A Spark session is a Java process, the child of this one, and Python workers, which are its grandchildren.
-Wall-clock times of a crowded machine say how crowded it is; what the processes of a query were given says
-what it costs.
+A Spark session is a Java process, the child of this one, and Python workers, which are its grandchildren. On
+a busy machine, elapsed time shows how busy it is; the processor time of a query shows its cost.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Measure ranked matching: the best few, next to plain matching and to ranking everything.
+"""Measure top-k, compared with plain matching and with ranking all matches.
 
 Every predicate gets a random boost, so that scores differ. Events with many matches show what pruning saves;
-events with fewer matches than are asked for show what it costs. All figures of a row are taken in one
-process, in turns, so that their ratios mean something on a machine that has other work to do.
+events with fewer than k matches show what it costs. All figures of a row are taken in one process, in turns,
+so that their ratios are meaningful on a busy machine.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Measure the production index next to the published algorithms, on the workloads those were made for.
+"""Compare the production index with the published algorithms, on the workloads they were designed for.
 
 The workloads are the four data sets of Sadoghi and Jacobsen 2012, with their weight model: conjunctions of
 small ranges (uniform and Zipf attributes) and publications in the shape of DBLP; and the regions of

@@ -1,7 +1,7 @@
 """The network of brokers of Bittner (2008): a state machine without I/O, which the simulator runs.
 
 It reproduces the thesis. The routing decisions (`tamis.pubsub.outgoing`, `generalise`, `routing`) are those
-of the library, which routers of real sites use; durability and delivery are not its business there.
+of the library, which routers of real sites also use; durability and delivery work differently there.
 """
 
 from tamis.pubsub.generalise.combined_pruning import Weights

@@ -1,4 +1,4 @@
-"""What a broker keeps for one client: its subscriptions and advertisements, and what it is still to hear.
+"""The state of one client of a broker: its subscriptions, advertisements and pending notifications.
 
 Notifications are numbered per client. They stay until the client acknowledges them, and are delivered again
 when it comes back, as fast as `pacing` allows; the client drops numbers it has seen. When too many wait,

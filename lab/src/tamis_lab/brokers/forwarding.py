@@ -1,4 +1,4 @@
-"""Events on their way to neighbours: numbered for ever, kept until acknowledged, and taken once.
+"""Events on their way to neighbours: numbered across restarts, kept until acknowledged, and taken once.
 
 Numbers of a link's events go on across restarts, unlike those of frames, so that an event that a neighbour
 had taken before a crash is recognised after it. They only grow: each life of a broker begins far above the

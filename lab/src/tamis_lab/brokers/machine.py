@@ -258,7 +258,7 @@ class Broker:
     def _client(self, name: str) -> Client:
         if name not in self.clients:
             if not NAME.fullmatch(name):
-                raise ProtocolError(f"{name!r} is no name; letters, digits and _.:@- are, up to 64")
+                raise ProtocolError(f"{name!r} is not a name; use up to 64 letters, digits and _.:@-")
             self.clients[name] = Client(name, self.options.limits.client_notifications)
         return self.clients[name]
 

@@ -1,4 +1,4 @@
-"""What brokers say to one another over a link, and how it is written as JSON.
+"""The messages between brokers on a link, and their JSON form.
 
 A message is one of the small classes below. `Register` and `Deregister` carry subscriptions, `Advertise`
 and `Withdraw` advertisements, `Forward` an event. `Barrier` asks the neighbour to answer `Settled` once

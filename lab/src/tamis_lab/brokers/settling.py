@@ -1,11 +1,11 @@
-"""When has something spread to every broker that must know it?
+"""Finds out when something has reached every broker that must know it.
 
-Each neighbour is asked (`Barrier`) whether what we told it has spread behind it; it answers (`Settled`)
-once its own other neighbours have. The question always travels away from where it started, and the overlay
-has no cycles, so it ends. What nobody waits for is never asked.
+Each neighbour is asked (`Barrier`) whether what we told it has spread behind it; it answers (`Settled`) once
+its own other neighbours have. The question always travels away from its origin, and the overlay has no
+cycles, so it ends. It is asked only if somebody waits for the answer.
 
-What a neighbour was told is numbered, and numbers only grow. So those who wait for a neighbour stand in line,
-and an answer looks at none but those it serves: a hundred thousand subscriptions may wait at once.
+What a neighbour was told is numbered, and numbers only grow. So those who wait for a neighbour form a queue,
+and an answer visits only those that it completes: a hundred thousand subscriptions may wait at once.
 """
 
 from collections import deque

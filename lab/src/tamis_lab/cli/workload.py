@@ -112,7 +112,7 @@ def _make(name: str, count: int, seed: int, parameters: list[str]) -> "Workload"
             values[key] = _read(text, defaults[key])
         except ValueError:
             raise UserError(
-                f"{text} is no value for {key}", hint=f"something like {_shown(defaults[key])}"
+                f"{text} is not a value for {key}", hint=f"something like {_shown(defaults[key])}"
             ) from None
     try:
         return kind(**{"count": count, "seed": seed, **values})

@@ -1,4 +1,4 @@
-"""How much memory would an algorithm need? The cost model of Bittner 2008, chapter 5.
+"""Predicts the memory of an algorithm: the cost model of Bittner 2008, chapter 5.
 
 Thirteen parameters describe a set of subscriptions: six of the expressions as they are written, three of what
 they become when translated to disjunctive normal form, and four widths of identifiers. Three formulas give

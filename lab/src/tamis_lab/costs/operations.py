@@ -10,8 +10,8 @@ predicates the events satisfy. They are averages per event.
 | cluster | a line for every conjunction whose access predicate is satisfied; tests of its others |
 | auto | an entry for every satisfied access predicate; tests of those whose second predicate holds, too |
 
-Beside the operations stands the memory that each algorithm steps about in (`footprint`): a step to a place
-that the step before did not bring along waits for memory if all of it does not fit into the cache.
+`footprint` is the memory that each algorithm accesses: an access to a new place waits for memory unless the
+whole footprint fits into the cache.
 """
 
 import math

@@ -1,13 +1,13 @@
-"""How long would an event take? Operations, counted, times what one takes on this machine, measured.
+"""Predicts the time of an event: counted operations, each times its measured cost on this machine.
 
-The thesis of Bittner 2008 models memory and wishes for the same for time, so that a system could pick its own
-algorithm. The time of an event is taken as a sum over its operations (see `operations`), each with a price.
-Prices are no constants of this file: `calibrate` runs every algorithm on a few small workloads, always the
-same, and finds the prices that explain its times best.
+Bittner 2008 models memory and suggests the same for time, so that a system could choose its own algorithm.
+The time of an event is taken as a sum over its operations (see `operations`), each with a price. Prices are
+not constants in this file: `calibrate` runs every algorithm on a few fixed small workloads and finds the
+prices that explain the times best.
 
 Some operations lead to another place in memory: from a true predicate to the list of what has it, from a
-candidate to its tree, from a match to its row. They have a second price, for the share of them that waits for
-memory: with a cache of C bytes and F bytes to step about in, 1 - C/F of them. C is found like the prices.
+candidate to its tree, from a match to its row. They have a second price for the share of them that waits for
+memory: 1 - C/F, with a cache of C bytes and a working set of F bytes. C is found like the prices.
 
 The sum leaves out one gain of the production index: it evaluates shared subexpressions once.
 """

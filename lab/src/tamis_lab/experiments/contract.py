@@ -1,4 +1,4 @@
-"""What an experiment is: a name, its place in a paper, and a function that gives ours next to theirs."""
+"""An experiment: a name, its place in a paper, and a function that compares our figures with the paper's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the experiments on algorithms have in common: build one, match events, note time and memory."""
+"""Shared code of the experiments on algorithms: build one, match events, record time and memory."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Find experiments, run them, print and keep what they found."""
+"""Find experiments, run them, print and store the results."""
 
 import importlib
 import json

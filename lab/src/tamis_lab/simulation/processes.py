@@ -1,4 +1,4 @@
-"""Brokers that are processes of their own, for a simulator that carries their messages.
+"""Brokers in separate processes, for a simulator that carries their messages.
 
 Each process runs the same state machine; inputs and effects cross a pipe. The simulator cannot look into
 such a broker, so it runs without its checks.

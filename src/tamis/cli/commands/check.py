@@ -1,4 +1,4 @@
-"""`tamis check`: is every rule of a file well formed? Lists all errors, each with its place."""
+"""`tamis check`: checks the rules of a file. Lists all errors, each with its position."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,12 +24,14 @@ def check(
             "--lint", help="Also name rules that are never or always true, repeated or covered, ..."
         ),
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for what --lint finds, too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 for findings of --lint, too.")
+    ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show an event that matches, for each rule.")
+        bool, typer.Option("--explain", help="Show, for each rule, an event that it matches.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if all are good.")
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says whether all are valid.")
     ] = False,
 ) -> int:
     """Validate files of rules: every error with its file, line and column.

@@ -1,4 +1,4 @@
-"""`tamis demo`: the product's main job in a minute or two."""
+"""`tamis demo`: a demonstration in a minute or two."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +10,11 @@ def demo(
     *,
     subscriptions: Annotated[int, typer.Option(min=1_000, help="How many subscriptions to index.")] = 200_000,
     events: Annotated[int | None, typer.Option(min=1, help="How many events to match.")] = None,
-    out: Annotated[Path, typer.Option(help="Where the Spark demonstration leaves its results.")] = Path(
+    out: Annotated[Path, typer.Option(help="Output folder of the Spark demonstration.")] = Path(
         "demo-output"
     ),
     seed: Annotated[int, typer.Option(help="Seed of the random generator.")] = 1,
-    library: Annotated[bool, typer.Option("--library", help="Without Spark, in this process.")] = False,
+    library: Annotated[bool, typer.Option("--library", help="Run in this process, without Spark.")] = False,
     pubsub: Annotated[
         bool, typer.Option("--pubsub", help="Two sites, publishers and subscribers; a router is killed.")
     ] = False,

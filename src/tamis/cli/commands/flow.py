@@ -30,7 +30,7 @@ class _RunByDefault(TyperGroup):
     """`tamis flow rules.yaml` is `tamis flow run rules.yaml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put in the command that is meant where none is named."""
+        """Insert the default command if none is named."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -49,16 +49,16 @@ def run(
     events: FlowEvents = None,
     *,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Wait for more lines at the end of the file, as tail -f does.")
+        bool, typer.Option("--follow", help="Wait for more lines at the end of the file, like tail -f.")
     ] = False,
     state: Annotated[
         Path | None,
-        typer.Option("--state", help="Go on from this file if it exists, and keep the state there."),
+        typer.Option("--state", help="Continue from this file if it exists, and save the state there."),
     ] = None,
     format: o.EventsFormat = None,
     encoding: o.Encoding = None,
 ) -> int:
-    """Tell what rules with memory say about events, as JSON lines, as soon as they say it.
+    """Run rules with memory over events, and write the results as JSON lines as they occur.
 
     `tail -f logins.jsonl | tamis flow rules.yaml`
 
@@ -88,7 +88,7 @@ def backtest(
     format: o.EventsFormat = None,
     encoding: o.Encoding = None,
 ) -> int:
-    """Run rules over history and say how often each would have fired, and when.
+    """Run rules over history and show how often each would have fired, and when.
 
     `tamis flow backtest rules.yaml year.parquet`
     """
@@ -116,7 +116,7 @@ _END = 253_402_300_799
 
 
 def _open(rules: str, state: Path | None) -> "Flow":
-    """The flow of a file of rules, or the one that was kept."""
+    """The flow of a file of rules, or the saved one."""
     import tamis
     from tamis.cli.failure import UserError
     from tamis.flow import Flow
@@ -158,7 +158,7 @@ def _sources(
         if not equals or stream not in streams:
             if len(streams) > 1:
                 raise UserError(
-                    f"which stream are the events of {given}?",
+                    f"to which stream do the events of {given} belong?",
                     hint=f"write {streams[0]}={given}; there is {', '.join(streams)}",
                 )
             stream, path = streams[0], given
@@ -203,7 +203,7 @@ def _followed(path: str, pause: float = 0.2) -> "Iterator[Portion]":
 
 
 def _outputs(flow: "Flow", sources: "list[tuple[str, str, Iterator[Portion]]]") -> "Iterator[list[Output]]":
-    """What the flow tells of each portion; sources take turns."""
+    """The results of each portion; sources take turns."""
     import tamis
     from tamis.cli.failure import UserError
     from tamis.cli.io.events import Lines

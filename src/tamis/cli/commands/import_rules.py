@@ -1,4 +1,4 @@
-"""`tamis import`: rules that were written for other engines, as rules for this one."""
+"""`tamis import`: converts rules of other engines."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,7 @@ _TAKE_ARRAYS = (ImportFormat.EVENT_PATTERNS, ImportFormat.ELASTICSEARCH)
 
 
 def import_rules(
-    format: Annotated[ImportFormat, typer.Argument(metavar="FORMAT", help="What the rules are written in.")],
+    format: Annotated[ImportFormat, typer.Argument(metavar="FORMAT", help="The format of the rules.")],
     files: Annotated[
         list[str],
         typer.Argument(
@@ -41,7 +41,7 @@ def import_rules(
         Path | None, typer.Option("--output", "-o", help="Write the rules here instead, as JSON lines.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option("--report", help="Write what became of each rule, as JSON lines.")
+        Path | None, typer.Option("--report", help="Write the outcome for each rule, as JSON lines.")
     ] = None,
     dialect: Annotated[
         str, typer.Option("--dialect", help="For SQL: postgres, mysql, duckdb, ...")
@@ -50,7 +50,7 @@ def import_rules(
         list[str] | None,
         typer.Option(
             "--keywords-in",
-            help="For Sigma: an attribute in which keywords are looked for; default: every string.",
+            help="For Sigma: an attribute in which to search for keywords; default: every string.",
         ),
     ] = None,
     arrays: Annotated[
@@ -73,7 +73,7 @@ def import_rules(
     separator: o.OnlyRulesSeparator = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any rule is refused.")] = False,
 ) -> int:
-    """Write the rules of another engine as rules of Tamis, and say what cannot be carried over.
+    """Convert rules of another engine, and report what cannot be carried over.
 
     `tamis import sigma rules/windows -o sigma.jsonl --report report.jsonl`
 
@@ -120,7 +120,7 @@ def _check_options(format: ImportFormat, *, arrays: list[str] | None, pipelines:
 
     if arrays and format not in _TAKE_ARRAYS:
         raise UserError(
-            f"--array is not for {format.value}", hint="its rules say themselves what is an array"
+            f"--array is not for {format.value}", hint="its rules themselves say which fields are arrays"
         )
     if pipelines and format is not ImportFormat.SIGMA:
         raise UserError(f"--pipeline is not for {format.value}", hint="it maps the fields of Sigma rules")

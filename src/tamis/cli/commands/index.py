@@ -1,4 +1,4 @@
-"""`tamis index`: build a saved index, look at one, check one."""
+"""`tamis index`: build, inspect and verify saved indexes."""
 
 import typer
 

@@ -19,7 +19,7 @@ def build(
     skip_bad: o.SkipBad = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Index a file of rules and save the index; `match` and the others open it in place of the rules."""
+    """Index a file of rules and save the index, which other commands accept in place of rules."""
     import json
     import time
 

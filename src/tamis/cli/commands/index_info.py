@@ -1,4 +1,4 @@
-"""`tamis index info`: what an index holds and what it costs."""
+"""`tamis index info`: the contents and the memory of an index."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -21,7 +21,7 @@ SHOWN = 8
 def info(
     rules: o.RulesPath,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also what the index is made of inside.")
+        bool, typer.Option("--verbose", "-v", help="Also show the internal structure.")
     ] = False,
     as_json: o.AsJson = False,
     *,
@@ -29,7 +29,7 @@ def info(
     rules_encoding: o.RulesEncoding = None,
     rules_separator: o.RulesSeparator = None,
 ) -> None:
-    """Show what a saved index holds, or the index of a file of rules."""
+    """Show the contents of a saved index, or of the index of a file of rules."""
     import json
 
     from rich.console import Console
@@ -62,7 +62,7 @@ def _table(rows: Iterable[tuple[str, Any]]) -> "Table":
 
 
 def _contents(index: "Index", saved: Path | None) -> dict[str, Any]:
-    """What a user wants to know of an index, for programs."""
+    """A summary of an index, for programs."""
     contents: dict[str, Any] = {"subscriptions": len(index)}
     if saved is not None:
         status = saved.stat()
@@ -92,7 +92,7 @@ def _lines(index: "Index", saved: Path | None) -> Iterator[tuple[str, Any]]:
 
 
 def _listed(names: Iterable[str], count: int) -> str:
-    """The first names, and how many there are in all.
+    """The first names, and the total number.
 
     >>> _listed(["age (number)", "name (string)"], 2), _listed([], 0)
     ('2: age (number), name (string)', 'none')
@@ -103,7 +103,7 @@ def _listed(names: Iterable[str], count: int) -> str:
 
 
 def human_bytes(size: float) -> str:
-    """A number of bytes as people say it.
+    """A number of bytes in readable form.
 
     >>> human_bytes(308), human_bytes(5_400_000)
     ('308 bytes', '5.4 MB')

@@ -34,9 +34,12 @@ def match(
     tag_none: o.TagsNone = None,
     now: o.Now = None,
     key: o.Key = None,
-    count: Annotated[bool, typer.Option("--count", "-c", help="Only how many match each event.")] = False,
+    count: Annotated[
+        bool, typer.Option("--count", "-c", help="Only the number of matches of each event.")
+    ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says if anything matches.")
+        bool,
+        typer.Option("--quiet", "-q", help="Print nothing; the exit code says whether anything matches."),
     ] = False,
     extra: o.With = None,
     as_json: o.AsJson = False,

@@ -34,7 +34,7 @@ def run(
 
     _stop_on_sigterm()
     if not quiet:
-        warn("starting Spark; what it says until then is its own")
+        warn("starting Spark; the messages until then are its own")
     with _explained():
         report = run_job(job, shown=Lines(io.StringIO()) if quiet else None)
     typer.echo(json.dumps(report.to_json()) if as_json else str(report))

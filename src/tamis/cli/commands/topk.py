@@ -1,4 +1,4 @@
-"""`tamis topk`: which k rules matter most for each event?"""
+"""`tamis topk`: which k rules rank highest for each event?"""
 
 from typing import Annotated
 

@@ -313,7 +313,7 @@ def load_json(text: Any) -> Any:
     >>> load_json('{"id": 1, "expression": "a = 1", "expression": "b = 2"}')
     Traceback (most recent call last):
     ...
-    ValueError: the name 'expression' stands twice in a record
+    ValueError: the name 'expression' occurs twice in a record
     """
     return json.loads(text, object_pairs_hook=_once)
 
@@ -323,7 +323,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice!r} stands twice in a record")
+        raise ValueError(f"the name {twice!r} occurs twice in a record")
     return record
 
 

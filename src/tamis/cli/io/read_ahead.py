@@ -1,10 +1,10 @@
-"""How a command ends while Arrow reads ahead of it.
+"""Ends a command while Arrow still reads ahead.
 
-Arrow reads CSV in a thread of its own, through our Python file. A command that stops early, because a row is
-bad or the reader of its output has seen enough, leaves that thread behind, perhaps waiting for a pipe. While
-the interpreter shuts down, the thread tries to enter it once more and is unwound inside Arrow's C++: the
-process aborts with a core dump instead of its exit code. So such a command ends without shutting the
-interpreter down.
+Arrow reads CSV in its own thread, through our Python file. A command that stops early, because a row is bad
+or the reader of its output has seen enough, leaves that thread behind, perhaps waiting for a pipe. While the
+interpreter shuts down, the thread tries to enter it once more and is unwound inside Arrow's C++: the process
+aborts with a core dump instead of its exit code. So such a command ends without shutting the interpreter
+down.
 
 Arrow parses a block when it has the next one, and reports an error only after reading ahead has ended. So a
 pipe is read as its bytes arrive, not in blocks of a megabyte (`AsItComes`), and can be closed for the thread

@@ -30,7 +30,7 @@ def read_schema(text: str | None) -> dict[str, str]:
         except ValueError as error:
             raise UserError(f"--schema: {text} is not valid JSON: {error}") from None
         if not isinstance(types, dict) or not all(isinstance(kind, str) for kind in types.values()):
-            raise UserError(f"--schema: {text} is no JSON object of names and types")
+            raise UserError(f"--schema: {text} is not a JSON object of names and types")
     for name, kind in types.items():
         try:
             Index(schema={name: kind}) if name else None
@@ -38,7 +38,5 @@ def read_schema(text: str | None) -> dict[str, str]:
             message, _, hint = str(error).removeprefix(f"attribute `{name}`: ").partition("\nhint: ")
             raise UserError(f"--schema: {message}, for `{name}`", hint=hint or None) from None
         if not name:
-            raise UserError(
-                f"--schema: `{kind}` is the type of no attribute", hint="write name=type,name=type"
-            )
+            raise UserError(f"--schema: `{kind}` has no attribute name", hint="write name=type,name=type")
     return types

@@ -1,1 +1,1 @@
-"""What a broker knows of its neighbours, made smaller without losing a match."""
+"""Makes routing entries of neighbours smaller without losing a match."""

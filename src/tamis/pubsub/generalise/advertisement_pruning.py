@@ -1,14 +1,13 @@
-"""Advertisement pruning: make the subscription routing table smaller, at the price of some needless overlap.
+"""Advertisement pruning: smaller advertisements, at the cost of some additional overlap.
 
-The operation is the one of subscription pruning, the removal of a child of an AND; the measure is another
-one, since what is to be kept is which *subscriptions* an advertisement overlaps (Bittner 2008, section
-7.3). A predicate of an advertisement is worth keeping as far as it excludes predicates that many
-subscriptions use and few events satisfy. Its worth (*overlapping characteristic*) is summed up the tree as
-a triple (least, average, most), and the pruning that loses the smallest share of the original triple comes
-first.
+The operation is that of subscription pruning, the removal of a child of an AND. The measure differs, because
+it should preserve which *subscriptions* an advertisement overlaps (Bittner 2008, section 7.3). A predicate of
+an advertisement is valuable if it excludes predicates that many subscriptions use and few events satisfy. Its
+worth (*overlapping characteristic*) is summed up the tree as a triple (least, average, most), and the pruning
+that loses the smallest share of the original triple comes first.
 
-Where a denominator is 0 nothing is lost; ties go to the pruning that frees more bytes. Zero-valued children
-of an OR count, as in the published algorithm.
+If a denominator is 0, nothing is lost; ties go to the pruning that frees more bytes. Zero-valued children of
+an OR count, as in the published algorithm.
 """
 
 import heapq

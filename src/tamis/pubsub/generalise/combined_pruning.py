@@ -1,15 +1,15 @@
 """Pruning by several criteria at once, each with a weight.
 
-Bittner (2008, section 6.4.7) leaves the combination of criteria to others. Here the rank of a pruning is a
-weighted sum of what it costs, every part from 0 to 1 or near it, smaller first:
+Bittner (2008, section 6.4.7) leaves the combination of criteria as future work. Here the rank of a pruning is
+a weighted sum of its costs, each about 0 to 1, smaller first:
 
     accuracy    how much more often the expression becomes true, at least, on average or at most;
                 times (occurrence before / after) ^ `occurrence`, and divided by distance ^ `distance`
     efficiency  the share of the original's predicates that must be true which no longer must
     memory      the share of its present bytes that the pruning leaves
 
-Ties go to accuracy, then efficiency, then memory. With all the weight on one of them the order is that of
-the measure of that name, but for prunings by memory, which are not confined to the leaves here.
+Ties go to accuracy, then efficiency, then memory. With all the weight on one of them, the order is that of
+the measure of that name, except that prunings by memory are not limited to the leaves here.
 """
 
 import heapq

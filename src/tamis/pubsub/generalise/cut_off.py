@@ -1,9 +1,9 @@
-"""A cut-off that finds itself: how far should a broker prune?
+"""Finds the cut-off: how far a broker should prune.
 
-Pruning makes filtering here cheaper and sends more events to the neighbours. The first wins up to a point,
-the cut-off, and loses after it. `CutOff` walks there: after each window of events it is told what an event
-cost, takes another step the same way while the cost falls, and turns round with half the step when it
-rises. Once steps are small it stays; when the cost where it stays has changed for good, it walks again.
+Pruning makes filtering cheaper and sends more events to the neighbours. The gain outweighs the cost up to a
+point, the cut-off. `CutOff` searches for it: after each window of events it receives the cost per event,
+takes another step in the same direction while the cost falls, and turns around with half the step when it
+rises. Once steps are small, it stops; when the cost there has changed for good, it searches again.
 """
 
 from dataclasses import dataclass

@@ -1,21 +1,22 @@
-"""Which of many expressions overlap this one? The index behind both directions of advertisement routing.
+"""Finds which of many expressions overlap a given one, for both directions of advertisement routing.
 
-A new subscription asks whether *some* advertisement of a neighbour overlaps it (the decision problem), a new
-advertisement asks for *all* subscriptions that do (the function problem). Bittner (2008, section 7.2):
+For a new subscription, the question is whether *some* advertisement of a neighbour overlaps it (the decision
+problem); for a new advertisement, *which* subscriptions overlap it (the function problem). Bittner (2008,
+section 7.2):
 
-1. For each alternative of the asking expression, a term of its disjunctive form, find the registered
+1. For each alternative of the given expression (a term of its disjunctive form), find the registered
    predicates that cannot be true together with one of the alternative's.
 2. An expression with t predicates, d of them disjoint, of which at least m must be true is a candidate if
    t >= d + m.
-3. A candidate overlaps if its tree is true with the disjoint predicates false and all others true. Where all
+3. A candidate overlaps if its tree is true with the disjoint predicates false and all others true. If all
    predicates must be true (m = t, a conjunction), being a candidate is enough.
 
-That never misses an overlap and reports some that are none, since it compares predicates in pairs. With the
-method "exact" what it reports is then decided.
+This never misses an overlap but may report false ones, because it compares predicates in pairs. With the
+method "exact", each reported overlap is then decided.
 
-Expressions are kept in blocks, each with its predicates sorted by attribute. Numbers and strings are
-compared a whole block at a time, other predicates one by one. Late comers wait until there is a block
-of them, and are compared one by one till then.
+Expressions are kept in blocks, each with its predicates sorted by attribute. Numbers and strings are compared
+a whole block at a time, other predicates one by one. New expressions are compared one by one until there are
+enough for a block.
 """
 
 import math

@@ -1,12 +1,12 @@
 """Post-pruning: generalise the entries of all neighbours together, the best prunings first.
 
-Local subscriptions are never pruned, so what clients hear stays exact; a pruned entry lets some events
-travel that nobody wants. The originals are kept: a subscription that must be forwarded later is forwarded
-as it came, and pruning can be taken back.
+Local subscriptions are never pruned, so clients receive exactly what they want; a pruned entry lets some
+unwanted events travel. The originals are kept: a subscription that must be forwarded later is forwarded
+unchanged, and pruning can be undone.
 
 How far to go is a share of the way from the original predicates to the fewest that pruning can leave. When
 that share changes, and when it first becomes known how often predicates are true, everything is ranked and
-pruned again, from the originals; otherwise only what has come since.
+pruned again from the originals; otherwise only new entries are.
 """
 
 from collections.abc import Iterable

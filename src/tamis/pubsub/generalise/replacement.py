@@ -1,14 +1,14 @@
 """Predicate replacement: fewer different predicates in the routing tables, each a little more general.
 
-A predicate may give way to one that covers it, under OR as well as under AND, so that expressions which
-pruning cannot touch become more general too (Bittner 2008, section 6.2). Something is gained only where a
-predicate then disappears from the predicate index: all entries must give it up together, and no local
-subscription may use it.
+A predicate may be replaced by one that covers it, under OR as well as under AND, so that expressions that
+pruning cannot change become more general too (Bittner 2008, section 6.2). This helps only if a predicate then
+disappears from the predicate index: all entries must replace it together, and no local subscription may use
+it.
 
 Comparisons of one attribute in one direction form a chain, `price < 12`, `price < 14`, `price < 20`; each may
-give way to the next that is in use. Those go first that let the fewest additional events pass: how much more
-often the next one is true, times the entries that use it. The choice is ours; the thesis designed the
-operation and did not build it.
+be replaced by the next one in use. Replacements that let the fewest additional events pass come first: how
+much more often the next predicate is true, times the number of entries that use it. This choice is ours; the
+thesis designed the operation but did not implement it.
 """
 
 import heapq

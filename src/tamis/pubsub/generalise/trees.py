@@ -1,7 +1,6 @@
-"""Expressions as trees of AND and OR, in their JSON form: what is done to one child, or to all leaves.
+"""Expressions as trees of AND and OR, in their JSON form, with operations on one child and on all leaves.
 
-Anything but AND and OR is a leaf: a predicate, and what NOT or XOR keep together. `tree_of` pushes NOT down
-first.
+Anything but AND and OR is a leaf: a predicate, or a NOT or XOR as a whole. `tree_of` pushes NOT down first.
 """
 
 import json

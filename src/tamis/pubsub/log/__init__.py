@@ -1,6 +1,6 @@
-"""Where events, queues and subscriptions are kept: one contract, two implementations.
+"""The log that stores events, queues and subscriptions: one contract, two implementations.
 
-`SqliteLog` serves the processes of one machine and needs nothing; `NatsLog` is replicated, for anything
+`SqliteLog` serves the processes of one machine and needs no server; `NatsLog` is replicated, for anything
 that outgrows one machine. `open_log` chooses by URL.
 """
 

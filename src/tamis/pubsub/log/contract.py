@@ -39,7 +39,7 @@ Key = tuple[str, str]
 
 
 class LogError(TamisError):
-    """The log cannot do what was asked; the message says why, and what would help.
+    """The log cannot do the operation; the message says why, and what would help.
 
     >>> raise LogError("the file site.db is no log")
     Traceback (most recent call last):
@@ -52,7 +52,7 @@ class LogError(TamisError):
 
 
 class FencedError(LogError):
-    """Somebody else has written under a key since we last looked; nothing was written."""
+    """Another writer has written under a key since the last read; nothing was written."""
 
 
 class LogFullError(LogError):

@@ -1,4 +1,4 @@
-"""Which log does a URL mean?"""
+"""Opens the log that a URL names."""
 
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit

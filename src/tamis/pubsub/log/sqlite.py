@@ -1,11 +1,11 @@
 """A log in one SQLite file, for the processes of one machine.
 
 Each stream is a table whose row numbers are never used again. The write-ahead log is synced with every
-commit, so that what was acknowledged survives a power cut; readers never wait for writers. One thread of its
-own does the work, so that nobody's event loop waits for the disk.
+commit, so that what was acknowledged survives a power cut; readers never wait for writers. A separate thread
+does the work, so that no event loop waits for the disk.
 
-Who replaces the file under a running process (a restored copy, another disk) is noticed before the next
-operation: the file is opened again and `generation` grows.
+If the file is replaced under a running process (a restored copy, another disk), this is noticed before the
+next operation: the file is opened again and `generation` grows.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What does a neighbour hear of the subscriptions on this side? A row of stages, one file each.
+"""What a neighbour is told about the subscriptions on this side: a pipeline of stages, one file each.
 
-Each stage takes entries that come and go and shows fewer, or more general, ones to the next; what the last
-one shows is sent. See `contract` for what every stage keeps.
+Each stage takes additions and removals of entries and shows fewer, or more general, entries to the next; what
+the last one shows is sent. `contract` states the law of every stage.
 """
 
 from tamis.pubsub.outgoing.contract import Change, Hide, Show, Stage

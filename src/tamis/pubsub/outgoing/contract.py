@@ -1,4 +1,4 @@
-"""What every stage keeps.
+"""The law of every stage.
 
 At every moment, also between two changes of one answer, what a stage shows is true for every event that makes
 any entry it was given true. So additions come before the removals they make possible, and a neighbour

@@ -1,11 +1,11 @@
 """Covering: an entry need not be sent while another one, or several together, are true whenever it is.
 
-Works for any Boolean expression. It may miss a covering, never invent one. When a covering entry goes, what
-it hid is shown again first.
+Works for any Boolean expression. It may miss a covering, never invent one. Before a covering entry is
+removed, the entries it hid are shown again.
 
 Only few pairs are compared: an entry that covers another one matches every event of it, so those that may
-cover an entry are found by matching one example event of it. Those that an entry may cover are found by what
-their example events have where the entry asks for equality.
+cover an entry are found by matching one example event of it. Entries that it may cover are found by the
+values of their example events for the attributes that it compares with `=`.
 """
 
 import json

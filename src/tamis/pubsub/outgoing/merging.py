@@ -1,9 +1,8 @@
 """Merging: several entries are sent as one that is true whenever any of them is.
 
-A *perfect* merger is true for no other event; two entries are merged only where that makes one expression
-no larger than the larger of the two. An *imperfect* merger is the OR, generalised by `prunings` prunings
-(Bittner 2008, section 6.3.5); it is taken where it is smaller than both together. Only entries over the
-same attributes are considered.
+A *perfect* merger is true for no other event; two entries are merged only if the result is no larger than the
+larger of the two. An *imperfect* merger is the OR, generalised by `prunings` prunings (Bittner 2008, section
+6.3.5); it is used if it is smaller than both together. Only entries over the same attributes are considered.
 """
 
 from dataclasses import dataclass, field

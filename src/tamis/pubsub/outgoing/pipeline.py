@@ -1,4 +1,4 @@
-"""The stages of one neighbour in a row, and what it should know in the end."""
+"""The stages for one neighbour in sequence, and what it is told in the end."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,7 @@
 """Pre-pruning: entries are generalised before they are sent, so that the neighbour stores the small form.
 
-The decision rests on what this broker has seen, not the neighbour. Post-pruning, which generalises what a
-broker has received, is `tamis.pubsub.generalise.pruning`; both can be on.
+The decision is based on the events of this broker, not of the neighbour. Post-pruning, which generalises
+received entries, is `tamis.pubsub.generalise.pruning`; both can be enabled.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,11 @@
-"""Summaries: many entries are sent as one that says, attribute by attribute, which values any of them wants.
+"""Summaries: many entries are sent as one, which has for each attribute the values that any entry wants.
 
 After the idea of Triantafillou and Economides (2004). Entries that restrict the same attributes make a group;
 its summary is an AND over those attributes of the union of what the entries allow there. An event that
-satisfies an entry satisfies its summary; others may too, since which value of one attribute goes with which
-of another is forgotten. Unlike the original, any Boolean expression can be summarised: what it says of one
-attribute is the expression with all other attributes' predicates taken for true.
+satisfies an entry satisfies its summary. Other events may, too, because the summary does not keep which value
+of one attribute goes with which of another. Unlike in the original, any Boolean expression can be summarised:
+its condition on one attribute is the expression with the predicates on all other attributes assumed to be
+true.
 
 Numbers are kept as ranges, of which the nearest are joined when there are too many; strings and booleans as
 sets, which become `IS NOT NULL` when they are too large. An entry that restricts no single attribute, such as

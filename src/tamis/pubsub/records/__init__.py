@@ -1,4 +1,4 @@
-"""What is stored in a log, with its version; and the only place that reads and writes it."""
+"""The records of a log, with their versions: the only place that reads and writes stored bytes."""
 
 from tamis.pubsub.records.drops import Behind, Drop, Drops, read_drops
 from tamis.pubsub.records.events import (

@@ -1,1 +1,1 @@
-"""Who takes events from a log, finds who wants them, and writes deliveries: any number of these per site."""
+"""Routers take events from a log, find who wants them, and write deliveries; any number per site."""

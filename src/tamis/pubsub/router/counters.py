@@ -1,4 +1,4 @@
-"""What a router has done, for metrics and status."""
+"""Counters of a router, for metrics and status."""
 
 from dataclasses import dataclass, fields
 

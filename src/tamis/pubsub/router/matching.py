@@ -1,4 +1,4 @@
-"""One batch of events, matched: which deliveries come of it. Pure: no log, no clock."""
+"""Matches one batch of events and returns its deliveries. Pure: no log, no clock."""
 
 from bisect import bisect_right
 from collections import defaultdict

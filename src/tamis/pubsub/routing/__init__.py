@@ -1,4 +1,4 @@
-"""Which way do subscriptions, advertisements and events go? One file per algorithm, all a `Routing`."""
+"""Where subscriptions, advertisements and events are sent: one file per algorithm, each a `Routing`."""
 
 from tamis.pubsub.routing.advertisement_forwarding import AdvertisementForwarding
 from tamis.pubsub.routing.contract import Routing

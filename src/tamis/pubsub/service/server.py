@@ -1,4 +1,4 @@
-"""A router as a process: routes, keeps house, talks to neighbours, answers for its health, ends in order."""
+"""A router as a process: routing, housekeeping, links to neighbours, health, and a clean shutdown."""
 
 import asyncio
 import logging

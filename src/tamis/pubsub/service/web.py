@@ -1,4 +1,4 @@
-"""/health, /ready and /metrics of a router, on a thread of their own."""
+"""/health, /ready and /metrics of a router, on a separate thread."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""A site among others: it tells them what it wants and which links work, and takes what they have for it.
+"""A site among others: it tells them what it wants and which links work, and fetches its events.
 
 One router of a site does this at a time, the one that has partition 0. Doing it twice is harmless.
 """

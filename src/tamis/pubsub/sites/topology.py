@@ -1,4 +1,4 @@
-"""Which way from here to a site? Pure: from what sites say of their links, the same answer everywhere.
+"""Finds the way to a site, from what sites report about their links. Pure: the same result everywhere.
 
 Each site tells all others which neighbours take events from it: those that do so at the moment, and those
 that are configured. The way is the shortest over links that work; where there is none, the shortest over

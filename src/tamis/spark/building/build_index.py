@@ -51,13 +51,13 @@ def build(
     advertisements: "DataFrame | None" = None,
     sample: "DataFrame | None" = None,
 ) -> BuiltIndex:
-    """Build an index of a DataFrame of subscriptions, on the executors, at once.
+    """Build an index of a DataFrame of subscriptions on the executors, immediately.
 
-    `directory` is a path or URL that all executors reach; on one host it may be left out. `schema` declares
+    `directory` is a path or URL that all executors reach; on one host it may be omitted. `schema` declares
     the types of attributes. `plan` is "auto", "replicated", "sharded" or "by-source"; `shards` and `memory`
     (bytes that the index may take on a host) guide the choice. `advertisements` are a DataFrame of `source`
     and `expression`: each event of a source satisfies one of its expressions. Events in `sample` show how
-    often predicates are true, by which subscriptions are spread over shards.
+    often predicates are true, which guides how subscriptions are spread over shards.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -168,7 +168,7 @@ def by_source(work: Work, advertisements: "DataFrame") -> LaidOut:
 def without_repeats(rows: "DataFrame", sizes: Sizes, on_error: OnError) -> "DataFrame":
     """Refuse ids that are given twice, or keep one row of each: their rows may go to different shards.
 
-    In the replicated plan, rows of one id meet in one task, which reports them with all else that is wrong.
+    In the replicated plan, rows of one id meet in one task, which reports them with all other errors.
     """
     if not sizes.repeated:
         return rows

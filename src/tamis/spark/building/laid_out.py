@@ -1,4 +1,4 @@
-"""What was built, as the version that describes it."""
+"""Describes the built files as a version."""
 
 from dataclasses import dataclass, field
 from typing import Any

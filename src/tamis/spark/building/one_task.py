@@ -1,8 +1,8 @@
 """Builds and publishes a small set of subscriptions in one task.
 
 Most sets are small: a few hundred rules, in a notebook or a test. Counting them, looking for sources,
-building a file and publishing it in jobs of their own costs more than the matching. So one task takes the
-first rows, and if these are all, it does everything; if there are more, it does nothing.
+building a file and publishing it in separate jobs costs more than the matching. So one task takes the first
+rows. If these are all, it does everything; if there are more, it does nothing.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Columns of rules in another case: `Priority` is `priority` where Spark says so, not a column to ignore."""
+"""Column names of rules in another case: if Spark ignores case, `Priority` is `priority`."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

@@ -153,10 +153,10 @@ def any_bound(rows: "DataFrame") -> bool:
 
 
 def validate(subscriptions: "DataFrame", *, schema: dict[str, Any] | None = None) -> "DataFrame":
-    """What is wrong with a DataFrame of subscriptions, one row for each that cannot be accepted.
+    """The errors in a DataFrame of subscriptions, one row for each that cannot be accepted.
 
-    The columns are `id`, `expression`, `error` (with the place marked by a caret), `line`, `column` and
-    `hint`. No rows: all is well. Nothing is built or stored.
+    The columns are `id`, `expression`, `error` (with a caret under the position), `line`, `column` and
+    `hint`. No rows mean no errors. Nothing is built or stored.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()

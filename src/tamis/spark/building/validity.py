@@ -23,11 +23,11 @@ def valid_at(
     """Rules that match events of their own time: from `valid_from` on, and before `valid_to`.
 
     `event_time` is the attribute that says when an event happened; the other two name columns of the rules,
-    of which either may be null, or missing unless its name was given. So a version of a rule that was
-    replaced still matches the events that happened while it was valid, also when history is matched again
-    years later. `expires` is different: it is compared with the clock of the query. The result is a table of
-    rules like the one given, or of changes of rules, batch or streaming, whose expressions have the bounds;
-    scores stay as they were.
+    either of which may be null, or missing unless its name was given. So a replaced version of a rule still
+    matches the events that happened while it was valid, even if history is matched again years later.
+    `expires` is different: it is compared with the clock of the query. The result is a table of rules like
+    the one given, or of changes of rules, batch or streaming, whose expressions contain the bounds; scores do
+    not change.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark

@@ -35,7 +35,7 @@ def current_rows(spark: "SparkSession", path: str) -> "DataFrame":
             f"its files; {_INSTEAD}"
         )
     if detail["properties"].get("delta.columnMapping.mode", "none") != "none":
-        raise ArgumentError(f"{path} has column mapping: its files name columns otherwise; {_INSTEAD}")
+        raise ArgumentError(f"{path} has column mapping: its files use other column names; {_INSTEAD}")
     return spark.read.format("delta").option("versionAsOf", latest["version"]).load(path)
 
 

@@ -36,8 +36,8 @@ class Stream:
         """
         if not settings.get("time"):
             raise ArgumentError(
-                f"stream {name!r} does not say which column holds the time of its events: on Spark, arrival "
-                'is no order. Name it, as in time="ts"'
+                f"stream {name!r} does not say which column holds the time of its events: on Spark, the "
+                'order of arrival is undefined. Name it, as in time="ts"'
             )
         return cls(
             name, settings["time"], settings.get("unit", "s"), microseconds(settings.get("lateness") or 0)
@@ -137,7 +137,7 @@ def _stream_names(names: Iterable[str] | None, declared: Mapping[str, Any]) -> l
         return found
     if len(declared) > 1:
         raise ArgumentError(
-            f"the rules speak of {len(declared)} streams, {', '.join(declared)}: give a DataFrame for each, "
+            f"the rules use {len(declared)} streams, {', '.join(declared)}: give a DataFrame for each, "
             "as in flow({" + ", ".join(f"{name!r}: ..." for name in declared) + "}, ...)"
         )
     return list(declared) or [ONLY_STREAM]

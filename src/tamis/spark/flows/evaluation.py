@@ -1,6 +1,6 @@
-"""A flow that is fed events in their order, and what it tells as rows of bounded batches.
+"""Feeds events to a flow in order, and returns its results as rows of bounded batches.
 
-Runs in tasks and knows nothing of Spark: Arrow in, Arrow out.
+Runs in tasks and does not depend on Spark: Arrow in, Arrow out.
 """
 
 import json

@@ -36,7 +36,7 @@ def flow(
     on_limit: Literal["refuse", "shed"] = "refuse",
     late: bool = False,
 ) -> "DataFrame":
-    """What rules with memory tell of a table or a stream of events: `tamis.Flow` on Spark.
+    """The results of rules with memory over a table or a stream of events: `tamis.Flow` on Spark.
 
     `events` is a DataFrame, or one for each stream by name. `queries` is a mapping of names to texts, a
     list of (name, text) or (name, text, stream), a DataFrame (`id`, `expression` and optionally `on`), the
@@ -44,12 +44,13 @@ def flow(
     those of `Flow.stream`, for all streams or by stream.
 
     Queries that partition by the attributes of `key` run in parallel; without `key`, it is chosen from the
-    queries. The others see all events in one task, with a warning; `tamis.spark.explain` tells the plan.
+    queries. The others see all events in one task, with a warning; `tamis.spark.explain` shows the plan.
     Events of equal times are evaluated in the order of the columns that `order` names.
 
     The result has `query`, `kind` ("+" or "-"), `time`, `row` (JSON: the values of a rule's windowed terms,
-    or the columns of a join) and `events`, an array of JSON texts: what made it true. With `late=True`,
-    events that were not evaluated are rows too, of the kinds "late" and "untimed" (without a usable time).
+    or the columns of a join) and `events`, an array of JSON texts: the events that made it true. With
+    `late=True`, events that were not evaluated are rows too, of the kinds "late" and "untimed" (without a
+    usable time).
 
     A table is evaluated to its end. A stream keeps its state in Spark's state store, in `buckets` parts,
     which belong to its checkpoint; it needs Spark 4.0 and RocksDB, and counts late events in the metric

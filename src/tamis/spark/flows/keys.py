@@ -1,7 +1,7 @@
-"""By which attributes queries can be split, so that events with different values never meet.
+"""Finds the attributes by which queries can be split, so that events with different values never meet.
 
 The kernel says by which terms windows and sequences are partitioned, and prints the equalities of joins. If
-this module does not understand a query, the query runs in one task, which is always right.
+this module does not understand a query, the query runs in one task, which is always correct.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What Spark 4.0 and later call for each bucket of a stream: read the state, do a step, write it."""
+"""Called by Spark 4.0 and later for each bucket of a stream: reads the state, runs a step, writes it."""
 
 import uuid
 from collections import OrderedDict

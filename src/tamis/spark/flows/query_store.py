@@ -1,8 +1,8 @@
 """Continuous queries that change while streams run: a store of versions.
 
 It is a `SubscriptionStore` whose rules are always true and carry a continuous query as payload, so that
-versions, sequence numbers, quarantine, pins and garbage collection are those of any store. Beside it lies
-`flow.json`: the streams and the key that queries are checked against before they enter.
+versions, sequence numbers, quarantine, pins and garbage collection are those of any store. The file
+`flow.json` next to it has the streams and the key that new queries are checked against.
 """
 
 import json
@@ -69,7 +69,7 @@ class QueryStore:
     """A directory of continuous queries and their versions.
 
     `streams` has the settings of each stream, as a file of rules has them. With a `key`, all queries run in
-    parallel by it, and a query that cannot goes to quarantine, as one that does not parse. Both are fixed
+    parallel by it, and a query that cannot goes to quarantine, like one that does not parse. Both are fixed
     by the first change; later, the path is enough.
 
     >>> import tempfile
@@ -96,14 +96,14 @@ class QueryStore:
         streams: Mapping[str, Mapping[str, Any]] | None = None,
         key: str | Sequence[str] | None = None,
     ) -> None:
-        """Name the directory: a path or URL that all executors reach. It is made when it is first written."""
+        """Set the directory: a path or URL that all executors reach. It is created on the first write."""
         self._store = SubscriptionStore(path)
         self._given: Settings | None = None
         if streams is not None:
             named = (key,) if isinstance(key, str) else tuple(key or ())
             self._given = Settings(tuple(Stream.of(name, given) for name, given in streams.items()), named)
         elif key is not None:
-            raise ArgumentError("a key is one of streams: give streams= as well")
+            raise ArgumentError("a key belongs to streams: give streams= as well")
 
     @property
     def url(self) -> str:
@@ -145,8 +145,8 @@ class QueryStore:
         """Turn changes into new versions, as `SubscriptionStore.apply_changes` does.
 
         The columns are `op` ("add", "replace" or "remove"), `sequence`, `id`, `expression` (the text of the
-        query) and, where there are several streams, `on`. A query whose text did not change goes on with
-        what it holds; one that changed starts empty.
+        query) and, where there are several streams, `on`. A query whose text did not change keeps its state;
+        a changed one starts empty.
         """
         settings = self.settings(changes.sparkSession)
         changes = with_own_names(changes, ("op", "sequence", "id", "expression", "on"))
@@ -175,11 +175,11 @@ class QueryStore:
         return {name: (text, on) for name, (text, on) in found.items()}
 
     def quarantined(self, spark: "SparkSession") -> "DataFrame":
-        """The changes that could not be applied, with what is wrong with each."""
+        """The changes that could not be applied, each with its error."""
         return self._store.quarantined(spark)
 
     def collect_garbage(self, spark: "SparkSession", *, keep: int = 3, grace: float = 3600.0) -> list[str]:
-        """Remove what no query uses any more; see `SubscriptionStore.collect_garbage`."""
+        """Remove unused files; see `SubscriptionStore.collect_garbage`."""
         return self._store.collect_garbage(spark, keep=keep, grace=grace)
 
 

@@ -1,4 +1,4 @@
-"""How rules with memory run on Spark, for people: which in parallel, by what, and which not, and why."""
+"""Explains how rules with memory run on Spark: which in parallel, by which key, which not, and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

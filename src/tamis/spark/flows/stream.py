@@ -4,10 +4,10 @@
 events -> packed by bucket (Arrow) -> watermark -> transformWithState: a `Bucket` for each -> what it tells
 ```
 
-Keys are hashed into a fixed number of buckets, and a bucket has one flow: a flow for each key would hold
-every query again for each (55 KB for a thousand of them). Packed events are a row for each bucket and Arrow
-batch, so that pandas sees no event. The watermark's column is dropped before the operator, or Spark would
-filter late events, and nobody could count or see them.
+Keys are hashed into a fixed number of buckets, each with one flow: a flow per key would hold every query
+again (55 KB for a thousand of them). Packed events are one row per bucket and Arrow batch, so pandas sees no
+event. The watermark's column is dropped before the operator; otherwise Spark would filter late events before
+they could be counted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def refuse_without_state(spark: "SparkSession") -> None:
         )
     if "RocksDB" not in str(spark.conf.get(_PROVIDER, "")):
         raise ArgumentError(
-            "rules with memory over a stream keep their state in RocksDB, as transformWithState wants it; "
+            "rules with memory over a stream keep their state in RocksDB, as transformWithState requires; "
             f'set it before: spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
         )
 

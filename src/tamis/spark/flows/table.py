@@ -4,8 +4,8 @@
 events -> by key into tasks -> sorted by (time, order) in each -> one flow a task -> what it tells
 ```
 
-A task has one flow for all its keys: a flow for each key would hold every query again for each. Spark
-sorts, on disk if need be, and the task sees one Arrow batch at a time, so memory is that of the windows.
+A task has one flow for all its keys: a flow per key would hold every query again. Spark sorts, on disk if
+needed, and the task sees one Arrow batch at a time, so memory use is that of the windows.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rules that say the same as another rule, or less, and rules that are never true.
+"""Rules that are equivalent to another rule or covered by one, and rules that are never true.
 
 Only few pairs are compared: a rule that covers another one matches all its events, so matching one example
 event of a rule against the index finds all rules that may cover it. Each row of the table is proven; pairs
@@ -30,7 +30,7 @@ BUDGET = 20_000
 
 
 def related_rules(spark: "SparkSession", subscriptions: Any, **building: Any) -> "DataFrame":
-    """Duplicates, covered rules and rules that are never true, with what they are compared to.
+    """Duplicates, covered rules, and rules that are never true.
 
     The columns are `subscription`, `relation`, `other` and both expressions. `relation` is "duplicate" (true
     for the same events as `other`, which has the smaller id), "covered" (whenever it is true, `other` is,

@@ -27,10 +27,10 @@ def write_rules_report(
     micro_batches: Sequence[Mapping[str, object]] | None = None,
     title: str = "Rules and what they matched",
 ) -> Path:
-    """Write an HTML page of what `backtest`, `related_rules` and `diff` returned; its path.
+    """Write an HTML page of the results of `backtest`, `related_rules` and `diff`; returns its path.
 
-    `micro_batches` adds a table of what the micro-batches of a pipeline counted, a row for each; not all need
-    have the same columns. The page loads nothing from elsewhere. Charts need the extra `charts`.
+    `micro_batches` adds a table of the counts of a pipeline's micro-batches, one row each; rows may have
+    different columns. The page loads nothing from elsewhere. Charts need the extra `charts`.
 
     >>> import tempfile
     >>> from pyspark.sql import SparkSession

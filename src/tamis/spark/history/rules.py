@@ -1,4 +1,4 @@
-"""Rules as a table: those that a version of an index holds, and what changed between two versions."""
+"""Rules as a table: the rules of a version of an index, and the changes between two versions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def rules(spark: "SparkSession", subscriptions: Any, *, version: int | None = None) -> "DataFrame":
-    """The subscriptions of an index or a store as a DataFrame, of any version that is still there.
+    """The subscriptions of an index or a store as a DataFrame, of any version that still exists.
 
     The columns are those of a DataFrame of subscriptions: `id`, `expression`, `priority`, `weights`, `tags`,
     `owner`, `payload`, `expires` and `starts`. A DataFrame of subscriptions comes back as it is read.
@@ -64,10 +64,10 @@ def _rules_of(spark: "SparkSession", url: str, version: Version) -> "DataFrame":
 
 
 def changed_rules(before: "DataFrame", after: "DataFrame") -> "DataFrame":
-    """What differs between two tables of rules, as far as matches go.
+    """The differences between two tables of rules that affect matches.
 
     The columns are `id`, `change` ("added", "removed" or "changed"), and the expression `before` and `after`.
-    Texts that say the same in other words count as changed.
+    Equivalent expressions with different texts count as changed.
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()

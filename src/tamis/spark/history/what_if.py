@@ -23,7 +23,7 @@ Key = Any
 def backtest(subscriptions: Any, history: "DataFrame", **building: Any) -> "DataFrame":
     """How often each rule would have matched past events: hit rates, and which rules are dead.
 
-    The columns are `subscription`, `expression`, `matches`, `rate` (matches an event) and `dead` (no match).
+    The columns are `subscription`, `expression`, `matches`, `rate` (matches per event) and `dead` (no match).
 
     >>> from pyspark.sql import SparkSession
     >>> spark = SparkSession.builder.getOrCreate()
@@ -49,7 +49,7 @@ def backtest(subscriptions: Any, history: "DataFrame", **building: Any) -> "Data
 def gained_and_lost(
     events: "DataFrame", before: "DataFrame", after: "DataFrame", *, key: Key = "event_id", **building: Any
 ) -> "DataFrame":
-    """The matches that one table of rules has and the other has not: `key`, `subscription` and `change`.
+    """The matches that only one of two tables of rules has: `key`, `subscription` and `change`.
 
     `change` is "gained" or "lost". Rules that are the same in both tables are not matched.
 
@@ -85,10 +85,10 @@ def gained_and_lost(
 def backfill(
     store: Any, v1: int, v2: int, events: "DataFrame", *, key: Key = "event_id", **building: Any
 ) -> "DataFrame":
-    """What a table of matches that was made with version `v1` of a store lacks, or has too many, for `v2`.
+    """The rows to add to and remove from a table of matches when a store goes from version `v1` to `v2`.
 
     The columns are the key, `subscription`, `change` ("gained": to be added, "lost": to be removed) and
-    `version`, which is `v2`. Both versions must still be there: collecting garbage keeps the latest ones.
+    `version`, which is `v2`. Both versions must still exist: garbage collection keeps the latest ones.
 
     >>> import tempfile
     >>> from pyspark.sql import SparkSession
@@ -112,7 +112,7 @@ def backfill(
 def diff(
     events: "DataFrame", before: Any, after: Any, *, key: Key = "event_id", **building: Any
 ) -> "DataFrame":
-    """What a change of rules does on past events, a row for each rule that differs.
+    """The effect of a change of rules on past events, one row per rule that differs.
 
     `before` and `after` are DataFrames of subscriptions, indexes or stores. The columns are `subscription`,
     `change` ("added", "removed" or "changed"), `gained` and `lost` matches, and the expression `before` and

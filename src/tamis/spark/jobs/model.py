@@ -1,7 +1,7 @@
 """What a job file may contain. Each class is one section; its fields are the keys, and no others are allowed.
 
-The sections name things as the rest of Tamis does; what Spark's own readers and writers understand beyond
-them goes into `options`.
+The keys have the same names as elsewhere in Tamis; other options of Spark's readers and writers go into
+`options`.
 """
 
 from typing import Annotated, Any, Literal, Self

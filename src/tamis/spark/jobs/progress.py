@@ -1,4 +1,4 @@
-"""The progress of a job: one line that changes on a terminal, a log line from time to time elsewhere.
+"""The progress of a job: one line that is updated on a terminal, a log line from time to time elsewhere.
 
 The figures of a stream come from Spark's reports on its micro-batches. A batch job has none before it ends,
 but its tasks write reports next to the index; if this process can read them, it adds them up.

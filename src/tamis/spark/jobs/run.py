@@ -46,7 +46,7 @@ FIRST_QUARANTINED = 5
 
 
 def run_job(job: Job, spark: "SparkSession | None" = None, shown: Display | None = None) -> JobReport:
-    """Run a job to its end, or, for a stream that has none, until it is interrupted.
+    """Run a job to its end; an endless stream runs until it is interrupted.
 
     Without a session, one is started as the job's section `spark` says, and stopped at the end.
     """

@@ -1,9 +1,9 @@
 """The query for a table of events, and the answer for one batch of them.
 
-This is the part of the pipeline that runs inside tasks and knows nothing of Spark: Arrow batches in, Arrow
-batches out. Columns of a batch that are keys are carried through; the others are the events' attributes.
-What comes out is cut by bytes and by rows (`bounded_batches`) before it is made, so that memory does not
-depend on how many matches events have, nor on how much is carried.
+This part of the pipeline runs inside tasks and does not depend on Spark: Arrow batches in, Arrow batches out.
+Columns of a batch that are keys are carried through; the others are the events' attributes. Output is cut by
+bytes and rows (`bounded_batches`) before it is created, so memory does not depend on the number of matches or
+on the size of carried columns.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,9 @@
 """Rows in record batches of bounded size.
 
-A match repeats what is carried of its event, so a few rows in can be gigabytes out, and offsets into an Arrow
-column of strings have 32 bits. So output is measured before it is made: `row_bytes` says what each row will
-take, `cuts` where a batch must end, and only then are rows gathered, a batch at a time.
+A match repeats the carried columns of its event, so a few input rows can become gigabytes of output, and
+offsets into an Arrow column of strings have 32 bits. So output is measured before it is created: `row_bytes`
+returns the size of each row, `cuts` where a batch must end, and only then are rows collected, one batch at a
+time.
 
 ```text
 bytes of rows   300  300  300  9000  300  300        at most 1000 bytes and 65,536 rows a batch

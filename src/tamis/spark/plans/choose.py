@@ -66,7 +66,7 @@ def choose(
 ) -> Plan:
     """The plan for an index of these sizes; what the caller wants wins.
 
-    `memory` is what the index may take on one host, where the caller knows better.
+    `memory` overrides the estimate of what the index may take on one host.
 
     >>> choose(Sizes(10**9, 10**11, 8 << 30, tasks=4)).name
     'sharded'
@@ -114,7 +114,7 @@ def _human(size: float) -> str:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a query does and, once it ran, what it saw. Printing it shows all of it as text.
+    """The plan of a query and, after it has run, what its tasks saw. Print it.
 
     >>> from pyspark.sql import SparkSession
     >>> import tamis.spark
@@ -149,7 +149,7 @@ class PlanReport:
         return reports
 
     def wrong_types(self) -> dict[str, int]:
-        """How many values were of a kind that no predicate on their attribute expects."""
+        """The number of values of a kind that no predicate on their attribute expects."""
         total: dict[str, int] = {}
         for task in self.tasks():
             for name, count in task["wrong_types"].items():
@@ -157,9 +157,9 @@ class PlanReport:
         return total
 
     def absent(self) -> list[str]:
-        """Attributes that rules asked for and that no column of the events held, some of them.
+        """Some of the attributes that rules use and no column of the events has.
 
-        In a stream also those of rules that came after it was started.
+        For a stream, this includes rules that were added after it started.
         """
         return sorted({name for task in self.tasks() for name in task.get("absent", [])})
 

@@ -4,8 +4,8 @@ The first task creates the file `pins/<query>/<batch>`; every other task of the 
 after a crash. Pins also tell the garbage collector which versions are in use.
 
 If the file system cannot create a file only if there is none, tasks cannot agree. Then the driver decides, in
-`foreachBatch`: one task proposes a pin, and another writes what the driver got. Attempts of that task that
-overlap write the same.
+`foreachBatch`: one task proposes a pin, and another writes the one that the driver received. Attempts of that
+task that overlap write the same.
 """
 
 import json

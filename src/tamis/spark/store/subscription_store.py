@@ -56,7 +56,7 @@ class SubscriptionStore:
     >>> [row.subscription for row in tamis.spark.match(events, store).collect()]
     ['a']
 
-    All subscriptions can be replaced at once, and old versions are removed when asked to:
+    All subscriptions can be replaced at once, and old versions can be removed:
 
     >>> rules = spark.createDataFrame([("c", "x > 2")], "id string, expression string")
     >>> store.replace_all(rules).version.number, store.built_index(spark).version.subscriptions
@@ -66,10 +66,10 @@ class SubscriptionStore:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Name the directory: a path or URL that all executors reach. It is made when it is first written.
+        """Set the directory: a path or URL that all executors reach. It is created on the first write.
 
-        With `single-writer+` before it, the file system need not be able to create a file only if there is
-        none. You promise that one process at a time changes the store; streams match in `foreachBatch`.
+        With the prefix `single-writer+`, the file system need not support put-if-absent. You promise that one
+        process at a time changes the store; streams match in `foreachBatch`.
         """
         self.url = open_directory(path).url
 
@@ -81,23 +81,23 @@ class SubscriptionStore:
         """Publish a version with exactly these subscriptions; takes the arguments of `tamis.spark.build`.
 
         Changes that are applied while it builds are replaced too. Sequence numbers are remembered: a change
-        that was late before stays late.
+        that was stale before stays stale.
         """
         return build(subscriptions, directory=self.url, **building)
 
     def built_index(self, spark: "SparkSession") -> BuiltIndex:
         """The latest version; streaming matches follow to later ones.
 
-        In `foreachBatch` it is the version of the micro-batch, also when that is replayed.
+        In `foreachBatch` it is the version of the micro-batch, even when that is replayed.
         """
         return opened_on_executor(spark, self.url)
 
     def pinned_index(self, spark: "SparkSession", query: str, batch: int) -> BuiltIndex:
         """The version of a micro-batch: the latest when it is first asked for, and the same from then on.
 
-        On a classic session `foreachBatch` needs no more than `built_index`, or `match` with the store. On
-        Spark Connect its function runs apart from the query, and says here which micro-batch it works for;
-        `query` is any name that no other query of the store has.
+        In a classic session, `built_index`, or `match` with the store, is enough in `foreachBatch`. On Spark
+        Connect, the function runs outside the query, so it must name its micro-batch here; `query` is any
+        name that no other query of the store has.
 
         >>> import tempfile
         >>> from pyspark.sql import SparkSession
@@ -121,16 +121,16 @@ class SubscriptionStore:
         name: str | None = None,
         events: "DataFrame | None" = None,
     ) -> Any:
-        """Turn changes into new versions: a table at once, a stream by a `StreamingQuery` that this returns.
+        """Turn changes into new versions: a table immediately, a stream by the returned `StreamingQuery`.
 
         For a table the result is an `Applied`: the latest version, and what became of the changes.
 
-        The columns are `op` ("add" or "replace", which both put the subscription there, or "remove"),
-        `sequence`, and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
+        The columns are `op` ("add" or "replace", which both store the subscription, or "remove"), `sequence`,
+        and those of a subscription. A stream needs a `checkpoint`; `trigger` takes what
         `DataStreamWriter.trigger` takes, for example `{"processingTime": "1 second"}`, and bounds the delay.
 
-        With `events`, a DataFrame or stream that is matched against the store, a rule that asks for a column
-        which these events do not have goes to quarantine: it would never be true, and nobody would know.
+        With `events`, a DataFrame or stream that is matched against the store, a rule that uses a column
+        which these events lack goes to quarantine, because it would silently never be true.
         """
         changes = with_own_names(changes, _OF_CHANGES)
         ids = self._check(changes)
@@ -162,16 +162,16 @@ class SubscriptionStore:
     ) -> Any:
         """Follow a Delta or Iceberg table of rules: as a stream or, without checkpoint, once.
 
-        `table` is a name in the catalog, or the path of a Delta table. `columns` says what the table calls
-        `id`, `expression` and the others, where it is not that. Insertions and updates put a rule there,
-        deletions remove it; rules that cannot be accepted are in `quarantined`, with their error.
-        `checkpoint`, `trigger`, `name` and `events` are those of `apply_changes`. With `event_time`, the
-        attribute that says when an event happened, the columns `valid_from` and `valid_to` bound each rule:
-        see `valid_at`.
+        `table` is a name in the catalog, or the path of a Delta table. `columns` maps `id`, `expression` and
+        the others to the names in the table, if they differ. Insertions and updates store a rule, deletions
+        remove it; rules that cannot be accepted are in `quarantined`, with their error. `checkpoint`,
+        `trigger`, `name` and `events` are those of `apply_changes`. With `event_time`, the attribute that
+        says when an event happened, the columns `valid_from` and `valid_to` bound each rule: see `valid_at`.
 
-        Of a Delta table, once means the whole change data feed, which may be read again: what was applied is
-        stale then. Of an Iceberg table the store remembers the snapshot that it has, so once means what
-        changed since, or the whole table at first; a stream looks for a new snapshot at each trigger.
+        For a Delta table, once means the whole change data feed; reading it again is harmless, because
+        applied changes are stale. For an Iceberg table, the store remembers the last snapshot, so once means
+        the changes since then, or the whole table at first; a stream checks for a new snapshot at each
+        trigger.
         """
         following = _Following(self.url, table, dict(columns or {}), event_time)
         if not is_iceberg(spark, table):
@@ -203,7 +203,7 @@ class SubscriptionStore:
         return "int" if types["id"] in INTEGERS else "string"
 
     def quarantined(self, spark: "SparkSession") -> "DataFrame":
-        """The changes that could not be applied, with what is wrong with each."""
+        """The changes that could not be applied, each with its error."""
         url = self.url
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -213,7 +213,7 @@ class SubscriptionStore:
         return spark.range(1).coalesce(1).mapInArrow(read, _QUARANTINE)
 
     def collect_garbage(self, spark: "SparkSession", *, keep: int = 3, grace: float = 3600.0) -> list[str]:
-        """Remove what no query uses any more; the names of the removed files.
+        """Remove unused files and return their names.
 
         The latest `keep` versions stay, and those that a streaming query has pinned or a batch query has
         leased; no file younger than `grace` seconds is removed.

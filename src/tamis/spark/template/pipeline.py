@@ -8,8 +8,9 @@ queries/*.json -> query_store/ (the same, of rules with memory)
 ```
 
 Run it with `python pipeline.py`. Every step reads what is new since its last run (`checkpoints/`) and ends,
-so a scheduler may run it as often as you like. `python pipeline.py --serve` does the same once, and then goes
-on with all steps side by side, until it is stopped. Alerts carry the version of the rules that made them.
+so a scheduler may run it as often as you like. `python pipeline.py --serve` does the same once, and then
+keeps running all steps side by side until it is stopped. Alerts carry the version of the rules that produced
+them.
 
 Each step counts what passes through it (`observe`). Spark reports the counts of each micro-batch to a
 listener, which appends them to `metrics.jsonl` while the query runs; the report shows them.

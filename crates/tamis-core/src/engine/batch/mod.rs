@@ -63,7 +63,8 @@ pub fn ask_events(
     Ok(answer)
 }
 
-/// What one thread works with: blocks, if the engine can, and memory for events that are matched one by one.
+/// The working memory of one thread: blocks, if the engine supports them, and memory for events that are
+/// matched one by one.
 struct Thread<'e> {
     blocks: Option<Box<dyn Blocks + 'e>>,
     alone: Workspace,

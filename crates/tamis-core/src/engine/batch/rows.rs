@@ -16,10 +16,10 @@ use crate::subscription::IdKind;
 
 /// From this many matches on, a chunk ends with the event at hand.
 const FULL: usize = 1 << 20;
-/// What has fewer matches is put together with its neighbours.
+/// Runs with fewer matches are combined with their neighbours.
 const FEW: usize = 1 << 14;
 
-/// What the rows of an answer are.
+/// The kind of rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// A row for each match.
@@ -58,7 +58,7 @@ fn item_of(ids: DataType) -> Arc<Field> {
     Arc::new(Field::new("item", ids, false))
 }
 
-/// What is kept of matches until they are written: ids, if they are integers, or else where subscriptions are.
+/// The matches until they are written: ids, if they are integers, else the locations of subscriptions.
 #[derive(Debug)]
 enum Matched {
     Ids(Vec<i64>),
@@ -106,7 +106,7 @@ struct Found {
     ends: Vec<i32>,
 }
 
-/// What one run of events wrote.
+/// The output of one run of events.
 #[derive(Debug)]
 pub(super) struct Written {
     rows: Vec<MatchRows>,
@@ -302,7 +302,7 @@ pub(super) struct FoundBest {
     ranks: Vec<i64>,
 }
 
-/// What the thread that found them wrote; or the matches themselves, if they are few.
+/// The columns that the finding thread wrote, or the matches themselves, if they are few.
 #[derive(Debug, Default)]
 pub(super) struct WrittenBest {
     rows: Vec<BestMatchRows>,

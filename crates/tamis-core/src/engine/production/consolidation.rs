@@ -1,10 +1,10 @@
-//! Decides when an index that was changed bit by bit becomes fewer segments.
+//! Decides when the small segments of an index are merged into one.
 //!
-//! An event visits every segment and every buffered subscription. Merging by size class (`merge`) keeps their number
-//! small while an index changes, but one that is asked more often than it is changed is fastest as one segment. Every
-//! segment knows after how many events it was built, so what it has cost since is known, too. Once small segments have
-//! cost more than it takes to make one of them, they are merged. So this work is never more than what it would have
-//! saved, and what it saves later comes on top.
+//! An event visits every segment and every buffered subscription. Merging by size class (`merge`) keeps their
+//! number small while an index changes, but an index that is queried more often than it is changed is fastest
+//! as one segment. Every segment records after how many events it was built, so its cost since then is known.
+//! Once small segments have cost more than merging them takes, they are merged. So the work never exceeds
+//! what an earlier merge would have saved, and later events save more.
 
 use super::view::{Part, View};
 

@@ -1,4 +1,4 @@
-//! Blocks of events on a device. What it cannot do, and what fails there, this processor does.
+//! Matches blocks of events on a device, and on the processor where the device cannot or fails.
 
 mod relevance;
 

@@ -1,4 +1,5 @@
-//! What a device is told of a block of events: most values as they are, and what the others satisfy.
+//! The tokens of a block of events for a device: most values as they are, and for the others the predicates
+//! they satisfy.
 
 use std::thread;
 

@@ -1,4 +1,5 @@
-//! Blocks of any length on this processor: in blocks of its own width, and event by event where those cannot be.
+//! Matches blocks of any length on the processor: in blocks of its own width, and event by event where that
+//! is impossible.
 
 use std::cell::Cell;
 use std::ops::Range;

@@ -76,7 +76,7 @@ impl InsertBuffer {
         None
     }
 
-    /// Adds one at the end, by whoever holds the writer's lock.
+    /// Adds one at the end. The caller must hold the writer's lock.
     pub fn push(&mut self, held: Held) {
         self.last.push(held);
         if self.last.len == BLOCK {

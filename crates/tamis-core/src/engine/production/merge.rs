@@ -36,7 +36,7 @@ pub(super) fn spawn(inner: &Arc<Inner>, step: fn(&Inner) -> Result<bool>) {
     let _ = std::thread::Builder::new().name("tamis-merge".into()).spawn(move || work(turn, step));
 }
 
-/// Takes steps, and then merges what was sealed while nobody else could have the turn.
+/// Takes steps, and then merges what was sealed while no other thread could have the turn.
 fn work(turn: Turn, step: fn(&Inner) -> Result<bool>) {
     let (mut turn, mut step) = (turn, step);
     loop {
@@ -65,7 +65,7 @@ fn merge_once(inner: &Inner) -> Result<bool> {
     }
 }
 
-/// Merges all segments, once whoever is merging now has finished.
+/// Merges all segments, once a running merge has finished.
 pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     let turn = Turn::wait_for(inner, |inner| &inner.merging);
     let outcome = merge_everything(&turn.inner, all_cores());
@@ -75,7 +75,7 @@ pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     outcome
 }
 
-/// Makes one segment of all, by whoever has the turn: of the insert buffer, too.
+/// Merges all segments and the insert buffer into one. The caller must have the turn.
 pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
     super::seal_buffer(inner)?;
     merge(inner, inner.current.load_full().parts.to_vec(), threads)
@@ -86,7 +86,7 @@ pub(super) fn merge_all_in_background(inner: &Arc<Inner>) {
     spawn(inner, |inner| merge_everything(inner, 1).map(|()| false));
 }
 
-/// Makes one segment of those that have cost more than that takes, by whoever has the turn.
+/// Merges the segments that have cost more than merging them takes. The caller must have the turn.
 pub(super) fn merge_overdue(inner: &Inner) -> Result<()> {
     let Some(mut parts) = inner.auto.overdue(&inner.current.load()) else { return Ok(()) };
     parts.extend(super::seal_buffer(inner)?);
@@ -140,7 +140,7 @@ pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
     Ok(Arc::new(segment))
 }
 
-/// Puts one segment in the place of some, by whoever has the turn.
+/// Replaces some segments by one. The caller must have the turn.
 fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];

@@ -63,7 +63,7 @@ impl Samples {
         }
     }
 
-    /// How many are kept; 0 when somebody is adding one just now.
+    /// How many are kept; 0 while one is being added.
     pub fn len(&self) -> usize {
         self.kept.try_lock().map_or(0, |kept| kept.0.len())
     }

@@ -1,8 +1,9 @@
-//! Makes segments of the insert buffer on a thread of its own while no events come.
+//! Turns the insert buffer into segments on a separate thread while no events come.
 //!
-//! Insertions alone make the buffer grow to several blocks, of which one larger segment is made: that takes less time
-//! than a small segment of every block and a merge of those, and whoever inserts does not wait for it. Once an event has come, a
-//! full block becomes a segment at once, as subscriptions in the buffer are tried one by one.
+//! Without events, the buffer grows to several blocks, which then become one larger segment. That takes less
+//! time than building a small segment per block and merging them, and the writer does not wait. Once an event
+//! has come, a full block becomes a segment at once, because subscriptions in the buffer are tried one by
+//! one.
 //!
 //! ```text
 //! events come      | block → segment | block → segment |          by the writer
@@ -75,7 +76,8 @@ impl Sealing {
     }
 }
 
-/// Whether the writer has to make a segment of a buffer with so many subscriptions: nobody else will, or not soon enough.
+/// Whether the writer has to make a segment of a buffer of this size, because no other thread will, or not
+/// soon enough.
 pub(super) fn is_up_to_writer(inner: &Arc<Inner>, buffered: usize) -> bool {
     let sealing = &inner.sealing;
     buffered >= BLOCK
@@ -176,7 +178,7 @@ impl Made {
         let _lock = inner.writer.lock();
         let mut next = View::clone(&inner.current.load());
         let (others, are_here) = next.buffer.separate(&self.taken);
-        // Others were removed meanwhile, or somebody else made a segment of them.
+        // Others were removed meanwhile, or another thread made a segment of them.
         for (row, _) in are_here.iter().enumerate().filter(|(_, is_here)| !**is_here) {
             self.part.tombstones.end(row as u32, next.generation);
         }
@@ -297,7 +299,7 @@ mod tests {
             index.apply(Change::Add(subscription(id, id))).unwrap();
             assert!(index.view().buffer.len() < MOST);
         }
-        // Many events are worth waiting for a segment, few are not; nobody waits for a writer.
+        // Many events are worth waiting for a segment, few are not; readers never wait for a writer.
         add(20_000..20_000 + 2 * BLOCK as i64);
         let writer = index.inner.writer.lock();
         index.expect_events(100_000);

@@ -1,4 +1,5 @@
-//! An event on several threads has the same answer as on one, and an index that is asked becomes one segment.
+//! An event on several threads has the same answer as on one, and an index that is queried becomes one
+//! segment.
 //!
 //! In tests, two entries are enough for another thread, so that nearly every event is shared.
 

@@ -1,4 +1,4 @@
-//! The right to do something that only one thread may do at a time.
+//! A token for work that only one thread may do at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

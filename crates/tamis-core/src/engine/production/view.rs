@@ -54,7 +54,7 @@ pub struct View {
     pub buffer: InsertBuffer,
     /// Made when an event asks, and kept up to date by insertions from then on.
     pub expected: OnceLock<ExpectedKinds>,
-    /// Made when somebody asks for owners; every change makes it new.
+    /// Built on the first query for owners; every change resets it.
     pub owners: OnceLock<Arc<Owners>>,
 }
 

@@ -1,4 +1,4 @@
-//! Puts a large array into another order with little more memory than the array itself takes.
+//! Reorders a large array with little more memory than the array itself takes.
 //!
 //! ```text
 //! array, by unit   | c | a | d | b |        read from its end, which is given back as it is read
@@ -6,8 +6,8 @@
 //! array, in order  | a | b | c | d |        bucket by bucket, each given back once it is written
 //! ```
 //!
-//! Two arrays would take twice the memory, and reading or writing either in random order costs a cache miss for each item; here
-//! a bucket fits the cache.
+//! Two arrays would take twice the memory, and reading or writing either in random order costs a cache miss
+//! per item. A bucket fits into the cache.
 
 use memmap2::MmapMut;
 

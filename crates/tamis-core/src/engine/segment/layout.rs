@@ -10,11 +10,10 @@
 //! rows         the subscriptions that hold when the unit does
 //! ```
 //!
-//! Units that are reached in more than one way (several accesses, or as part of others) have the
-//! lowest numbers, so that remembering what is known of them takes few bytes. The last of those are
-//! the single-row ones: one row each, and nobody waits for them, so that a number says all there is to
-//! know once they hold. Units of each kind are in the order of their access keys: what fires
-//! together lies together.
+//! Units that are reached in more than one way (several accesses, or as part of others) have the lowest
+//! numbers, so that remembering their truth takes few bytes. The last of those are the single-row units: one
+//! row each, and no unit waits for them, so their number is all that is needed once they hold. Units of each
+//! kind are in the order of their access keys, so that units that fire together are adjacent.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,7 +1,7 @@
-//! Code while a layout is planned: the words of each unit as bytes, about half as many as the words would take.
+//! The code of a layout that is being planned: the words of each unit as bytes, in about half the space.
 //!
-//! Jumps are near, and bits have small numbers: a word is seven bits per byte, lowest first, and all bytes but its last have
-//! their top bit set. So code is read from either end.
+//! Jumps are short, and bits have small numbers, so a word is stored with seven bits per byte, lowest first.
+//! All bytes but the last have their top bit set, so code can be read from either end.
 
 /// Appends words.
 pub fn put_words(words: &[u32], out: &mut Vec<u8>) {

@@ -1,5 +1,5 @@
 //! Columns of arrays. Their elements stay columns: a block of them is looked up field by field, as rows are.
-//! They become values only if somebody looks at a whole array.
+//! They become values only if something uses a whole array.
 
 use std::borrow::Cow;
 use std::ops::Range;

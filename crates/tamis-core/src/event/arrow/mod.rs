@@ -16,9 +16,9 @@
 //! | dictionary, run-end encoded | as its values |
 //! | null | absent |
 //!
-//! What is unreadable (such an integer, seconds or days beyond the range of microseconds) is absent, and is counted; so is
-//! an array with such an element. Anything else (binary, time of day, duration, union) is an error that names the column, if a
-//! subscription uses it.
+//! An unreadable value (such an integer, or seconds or days beyond the range of microseconds) is absent and
+//! counted; so is an array with such an element. Anything else (binary, time of day, duration, union) is an
+//! error that names the column, if a subscription uses it.
 
 mod arrays;
 mod booleans;

@@ -73,7 +73,7 @@ impl<'b> Resolver<'b, '_> {
             return self.column(path, values, place, level);
         }
         let is_interval = self.interval_columns.iter().any(|name| name == path);
-        // Of a record, only what is asked for is read; of a list, everything.
+        // Of a record, only used fields are read; of a list, everything.
         let read = match array.data_type() {
             DataType::Struct(_) | DataType::Map(..) => usize::from(has_fields),
             list => levels(list),

@@ -1,11 +1,11 @@
 //! Events as JSON text.
 //!
-//! An event is a JSON object. Numbers without fraction and exponent are integers of 64 bits; all others are floats,
-//! rounded to the nearest, except that a number with more than 17 digits is exact. Objects are nested records and become
-//! dotted paths. Arrays hold scalars of one kind, or records, and nulls; arrays of arrays are present but compare with
-//! nothing. An integer of more than 64 bits, a number beyond every float and an array of mixed kinds are *unreadable*:
-//! their attribute is absent, and the event says so. A name given twice is an error. What JSON cannot say is said by an object
-//! with one name that starts with a dollar:
+//! An event is a JSON object. Numbers without fraction and exponent are integers of 64 bits; all others are
+//! floats, rounded to the nearest, except that a number with more than 17 digits is exact. Objects are nested
+//! records and become dotted paths. Arrays hold scalars of one kind, or records, and nulls; arrays of arrays
+//! are present but compare with nothing. An integer of more than 64 bits, a number beyond every float and an
+//! array of mixed kinds are *unreadable*: their attribute is absent, and the event says so. A duplicate name
+//! is an error. Values that JSON lacks are objects with one name that starts with a dollar sign:
 //!
 //! | JSON | value |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `{"$decimal": "12345678901234567.89"}` | a number, exactly |
 //! | `{"$event": {…}, "$weights": {"age": 0.6}}` | at the top: an event with weights |
 //!
-//! Terms that no subscription uses are skipped: their syntax is checked, their values are not.
+//! Fields that no subscription uses are skipped: their syntax is checked, their values are not.
 
 mod lines;
 mod write;

@@ -1,4 +1,4 @@
-//! The JSON reader: what it reads, what it refuses and how, and that its ways agree with each other
+//! Tests of the JSON reader: values, refusals and their messages, and that its paths agree with each other
 //! and with `serde_json`.
 
 use proptest::prelude::*;

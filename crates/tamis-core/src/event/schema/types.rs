@@ -22,7 +22,7 @@ pub enum Type {
     Record,
 }
 
-/// What a number counts where a timestamp is declared.
+/// The unit of a number where a timestamp is declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EpochUnit {
     Seconds,
@@ -204,7 +204,7 @@ fn collect_fields(fields: &str, record: &str, found: &mut Vec<(String, Type)>) {
     }
 }
 
-/// What stands between the angle brackets of `name<…>`.
+/// The text between the angle brackets of `name<…>`.
 fn within<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let text = text.trim();
     let head = text.get(..name.len()).filter(|head| head.eq_ignore_ascii_case(name))?;

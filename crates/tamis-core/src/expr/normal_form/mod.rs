@@ -1,23 +1,22 @@
 //! The normal form: what an index stores of an expression.
 //!
-//! Once NOT is pushed down to the predicates, AND and OR only need to know which of their children
-//! are *true*, and the negation of a predicate is a literal of its own. So the form is monotone: it
-//! is true exactly when the expression is, given which literals are true, and an index never handles
-//! *undefined*. Three-valuedness stays inside literals and inside [`Form::Parity`], whose children
-//! are given twice, as the form that is true when the child is true and the one that is true when it
-//! is false; neither is when it is undefined.
+//! Once NOT is pushed down to the predicates, AND and OR only need to know which of their children are
+//! *true*, and the negation of a predicate is a separate literal. So the form is monotone: it is true exactly
+//! when the expression is, given which literals are true, and an index never handles *undefined*.
+//! Three-valued logic remains inside literals and inside [`Form::Parity`]. A child of a parity is given
+//! twice: as a form that is true when the child is true, and as one that is true when it is false. Neither is
+//! true when it is undefined.
 //!
 //! The rules, each exact for every event unless it says otherwise:
 //!
 //! 1. NOT is pushed into predicates; an operator with a complement (`<` and `>=`) becomes it.
-//! 2. Nested XOR, XNOR and NOT become one parity. Children that are constant, never true or never
-//!    false are taken out, equal ones cancel (points only).
-//! 3. A parity of two children is expanded to `(a AND NOT b) OR (NOT a AND b)`, which has the same
-//!    size and can be cut short, unless it lies inside another parity: there both polarities are
-//!    needed and a kept parity shares its children between them. Three children or more are kept:
-//!    expanding n of them takes n·2ⁿ⁻¹ literals instead of 2n.
-//!    A threshold stays one: its negation asks for as many of the negations as leave too few. One of many is OR,
-//!    all of them AND, and constants are folded.
+//! 2. Nested XOR, XNOR and NOT become one parity. Children that are constant, never true or never false are
+//!    removed; equal ones cancel (points only).
+//! 3. A parity of two children is expanded to `(a AND NOT b) OR (NOT a AND b)`, which has the same size and
+//!    can be cut short, unless it lies inside another parity: there both polarities are needed and a kept
+//!    parity shares its children between them. Three children or more are kept: expanding n of them takes
+//!    n·2ⁿ⁻¹ literals instead of 2n. A threshold is kept: its negation is a threshold of the negations. One
+//!    of many is OR, all of them AND, and constants are folded.
 //! 4. AND in AND and OR in OR are flattened, constants folded, duplicates removed, and
 //!    `a OR (a AND b)` becomes `a`, as `a AND (a OR b)` does.
 //! 5. An AND that no value can satisfy becomes false (mostly points only), and a range that

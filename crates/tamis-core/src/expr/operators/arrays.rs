@@ -1,7 +1,7 @@
 //! `array_contains` and `arrays_overlap`.
 //!
-//! An element that is null, or of another kind than the operand, can hide the one that is looked for:
-//! when nothing is found, such an element makes the answer undefined instead of false.
+//! An element that is null, or of another kind than the operand, might be the wanted one: if no other element
+//! fits, it makes the result undefined instead of false.
 
 use super::operands::{canonical_set, holds, is_canonical_set, is_one_scalar, one_scalar, split_null};
 use super::{Rules, Shape, Syntax};

@@ -1,5 +1,5 @@
-//! Which strings become a given one in lower case: literals that a case-insensitive pattern needs,
-//! spelt as they can occur in a value.
+//! The strings whose lower case is a given string: the literals of a case-insensitive pattern, as they can
+//! occur in a value.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

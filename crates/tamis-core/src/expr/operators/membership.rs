@@ -1,7 +1,7 @@
 //! `IN (…)`: whether a scalar is one of a set, found by binary search.
 //!
-//! With NULL in the set, a value that is not there is undefined instead of false. The empty set, which
-//! has no text in SQL, is false for every present value.
+//! With NULL in the set, a value that is not a member gives undefined instead of false. The empty set, which
+//! SQL does not allow, is false for every present value.
 
 use super::operands::{canonical_set, count_below, holds, is_canonical_set, split_null};
 use super::{Rules, Shape, Syntax};

@@ -1,5 +1,5 @@
-//! `<=>`: equality that takes an absent attribute for a value of its own, so it is never undefined
-//! for one. `x <=> NULL` is `x IS NULL`.
+//! `<=>`: equality that treats an absent attribute as a value, so it is never undefined for one. `x <=> NULL`
+//! is `x IS NULL`.
 
 use super::operands::{is_one_scalar, one_scalar};
 use super::{Operator, Rules, Shape, Syntax};

@@ -1,4 +1,4 @@
-//! What operators have in common: counting their operands, and sets of scalars in canonical form.
+//! Shared code of operators: counting their operands, and sets of scalars in canonical form.
 
 use std::cmp::Ordering;
 

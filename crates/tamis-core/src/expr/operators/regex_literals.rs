@@ -1,4 +1,4 @@
-//! Literals that a string must contain to match a regular expression: what a prefilter looks for.
+//! Literals that a string must contain to match a regular expression, for a prefilter.
 
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Dot, Hir, HirKind, Repetition};

@@ -1,7 +1,7 @@
 //! `RLIKE`: a regular expression found anywhere in a string, in time linear in its length.
 //!
-//! The dialect is the regex crate's, with the classes `\d`, `\w`, `\s` and the boundary `\b` taken for
-//! ASCII, as Spark takes them. Look-around and back-references do not exist in it.
+//! The dialect is the regex crate's, with the classes `\d`, `\w`, `\s` and the boundary `\b` restricted to
+//! ASCII, as in Spark. Look-around and back-references are not supported.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

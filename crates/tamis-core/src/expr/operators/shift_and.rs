@@ -11,12 +11,13 @@
 //! any       0 1 0
 //! ```
 //!
-//! So no text makes it slow: each character costs at most one step per 64 characters of the pattern. Words
-//! above the highest bit that is set are not visited. While no bit is set, the text is skipped up to the next
-//! occurrence of the literal that the pattern starts with, after which the state is always the same.
+//! So its time does not depend on the text: each character costs at most one step per 64 characters of the
+//! pattern. Words above the highest bit that is set are not visited. While no bit is set, the text is skipped
+//! up to the next occurrence of the literal that the pattern starts with, after which the state is always the
+//! same.
 //!
 //! `takes` holds only the words that are not zero, at most one per character of the pattern. Full rows would
-//! take a pattern of different characters the square of its length.
+//! take space quadratic in the length of a pattern of distinct characters.
 
 use super::wildcard::Piece;
 

@@ -1,4 +1,4 @@
-//! The shape of a pattern's truth, for patterns that are rewritten before they are asked.
+//! The shape of a pattern's truth, for patterns that are rewritten before they are evaluated.
 
 use super::case_variants::spellings;
 

@@ -1,8 +1,8 @@
 //! Truth tests of one predicate: `(x > 5) IS TRUE` and `(x > 5) IS NOT UNKNOWN`. Neither is ever undefined.
 //!
-//! The predicate inside is given by the operands: the code of its operator, whether it is negated, and its own
-//! operands. It is one that is undefined for an absent attribute; [`truth_test`](crate::expr::truth_test) writes the
-//! tests of all others in other words.
+//! The predicate inside is given by the operands: the code of its operator, whether it is negated, and its
+//! own operands. It is always a predicate that is undefined for an absent attribute;
+//! [`truth_test`](crate::expr::truth_test) rewrites the tests of all others.
 
 use super::{LowerCaseTest, Operator, Rules, Shape, Syntax, Test};
 use crate::expr::ast::Outcome;

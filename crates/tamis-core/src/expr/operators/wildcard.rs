@@ -1,11 +1,11 @@
-//! The patterns of LIKE: `%` is any text, `_` is any one character, `\` takes the next `%`, `_` or `\`
-//! as it is.
+//! The patterns of LIKE: `%` is any text, `_` is any one character, and `\` escapes `%`, `_` and `\`.
 //!
-//! Its `%` split a pattern into *segments*. The first must be at the start of the text and the last at its end. Each of
-//! the others is searched for after the one before it, and the first occurrence is the right one: it leaves the most
-//! text. One literal is found in linear time. Several literals with `_` between them are tried where the first occurs,
-//! as long as the tries cost less than the text that was skipped; then [`ShiftAnd`] takes over, which no text slows
-//! down. So a text of n bytes takes a pattern of m characters at most n × ⌈m / 64⌉ steps.
+//! Its `%` split a pattern into *segments*. The first must be at the start of the text and the last at its
+//! end. Each of the others is searched for after the one before it, and the first occurrence is the right
+//! one: it leaves the most text. One literal is found in linear time. Several literals with `_` between them
+//! are tried where the first occurs, as long as these attempts cost less than the text that was skipped. Then
+//! [`ShiftAnd`] takes over, whose time does not depend on the text. So a text of n bytes and a pattern of m
+//! characters take at most n × ⌈m / 64⌉ steps.
 
 use std::sync::OnceLock;
 

@@ -1,10 +1,10 @@
 //! `xpath(doc, '/news//item[price > 5]')`: whether a path selects something in an XML document.
 //!
-//! The document is a string. The predicate is undefined for a string that is not well-formed XML, or beyond the limits of
-//! a document. An index asks all paths on one attribute together (`predicate/paths.rs`).
+//! The document is a string. The predicate is undefined for a string that is not well-formed XML, or beyond
+//! the limits of a document. An index evaluates all paths on one attribute together (`predicate/paths.rs`).
 //!
-//! A path may carry weights, `/news/item^2[price > 5]^3`. They change nothing but its score, so an index knows such a path
-//! without them, and looks at the document again for the score of what may be among the best.
+//! A path may carry weights, `/news/item^2[price > 5]^3`. They change only its score. So an index stores such
+//! a path without them, and evaluates the document again to score candidates for the best k.
 
 use std::cell::RefCell;
 

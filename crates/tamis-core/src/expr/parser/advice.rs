@@ -1,4 +1,4 @@
-//! What to do instead: hints for things that people try and the language does not have.
+//! Hints for common attempts that the language does not support.
 
 use super::literals::TYPED_LITERALS;
 use super::terms::NOW_NAMES;

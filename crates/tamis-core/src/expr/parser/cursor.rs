@@ -1,4 +1,4 @@
-//! One token at a time, and "expected this, found that" when it is another one.
+//! Reads one token at a time, and reports "expected this, found that" for an unexpected one.
 
 use super::advice;
 use super::fault::{Fault, Parsed};

@@ -1,4 +1,4 @@
-//! A refusal on its way out of the parser: it becomes an [`ExpressionError`] with line, column and snippet.
+//! An error inside the parser, which becomes an [`ExpressionError`] with line, column and snippet.
 
 use crate::error::{ExpressionError, Place};
 

@@ -1,4 +1,4 @@
-//! Lengths of time: `INTERVAL 3 DAYS`, `INTERVAL '3' DAY`, `INTERVAL '1 day 2 hours'`.
+//! Durations: `INTERVAL 3 DAYS`, `INTERVAL '3' DAY`, `INTERVAL '1 day 2 hours'`.
 
 use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};
@@ -91,7 +91,7 @@ impl Cursor<'_> {
             let (Some(number), Some(unit)) =
                 (pair.first(), pair.get(1).filter(|unit| interval::is_unit(unit)))
             else {
-                return Err(Fault::new(at, format!("{} is no interval", shown(&text))).hint(HINT));
+                return Err(Fault::new(at, format!("{} is not an interval", shown(&text))).hint(HINT));
             };
             let part = Length::parse(number, unit).map_err(fault)?;
             length = Some(length.map_or(Ok(part), |length| length.plus(part)).map_err(fault)?);

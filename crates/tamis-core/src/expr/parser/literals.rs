@@ -160,7 +160,7 @@ fn escape(after: &str, at: usize) -> Parsed<(char, usize)> {
     if let Some((code, taken)) = code_point(after) {
         return match char::from_u32(code) {
             Some(character) => Ok((character, taken)),
-            None => Err(Fault::new(at, format!("\\{} is no Unicode character", &after[..taken]))
+            None => Err(Fault::new(at, format!("\\{} is not a Unicode character", &after[..taken]))
                 .hint("characters go up to \\U0010FFFF; a surrogate needs its partner: \\uD83D\\uDE00")),
         };
     }

@@ -8,8 +8,8 @@
 //!            | term | TRUE | FALSE | NULL, each with an optional ^weight
 //! ```
 //!
-//! OR binds least, then XOR and XNOR, then AND, then NOT. A chain of one connective is one node. What waits
-//! for its right side lies on an explicit stack, so no text, however nested, can exhaust the thread's own.
+//! OR binds least, then XOR and XNOR, then AND, then NOT. A chain of one connective is one node. Operators
+//! that wait for their right side are on an explicit stack, so no nesting can exhaust the thread's stack.
 
 mod advice;
 mod cursor;
@@ -393,7 +393,7 @@ impl<'a> Parser<'a> {
                     Term::Computed(computed) if computed.function().name() == "concat" => {
                         "write OR for one of two conditions: || joins strings".into()
                     }
-                    _ => format!("{} alone is no predicate: compare it with a value", kind.with_article()),
+                    _ => format!("{} alone is not a predicate: compare it with a value", kind.with_article()),
                 };
                 Err(self.cursor.expected("a comparison after the term").hint(hint))
             }
@@ -469,10 +469,10 @@ impl<'a> Parser<'a> {
             Kind::Word => advice::did_you_mean(word, ["AND", "OR", "XOR", "XNOR", "ESCAPE"]),
             Kind::Str { .. } | Kind::RawStr | Kind::Number if after_name => Some("write name = value".into()),
             Kind::Equal if self.cursor.follows_parenthesis() => {
-                Some("an expression is no term: write (a > 1) XNOR b for two truths that are equal".into())
+                Some("an expression is not a term: write (a > 1) XNOR b for two truths that are equal".into())
             }
             Kind::NotEqual if self.cursor.follows_parenthesis() => {
-                Some("an expression is no term: write (a > 1) XOR b for two truths that differ".into())
+                Some("an expression is not a term: write (a > 1) XOR b for two truths that differ".into())
             }
             kind if comparison(kind).is_some() => {
                 Some("comparisons do not chain: write x > 1 AND x < 5, or x BETWEEN 1 AND 5".into())

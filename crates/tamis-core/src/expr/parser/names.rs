@@ -1,5 +1,5 @@
-//! The names of attributes that a thread has read lately: few names come again and again, and another reference to one
-//! costs less than another copy.
+//! Recently parsed attribute names of a thread: few names occur again and again, and another reference costs
+//! less than another copy.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};

@@ -332,8 +332,7 @@ impl Cursor<'_> {
             Value::Bool(truth) => truth.into(),
             Value::Null => Outcome::UNDEFINED,
             _ => {
-                let hint =
-                    "a value alone is no predicate: write name = 'text', or x IN (1, 2) for several values";
+                let hint = "a value alone is not a predicate: write name = 'text', or x IN (1, 2) for several values";
                 return Err(self.expected("a comparison after the value").hint(hint));
             }
         };

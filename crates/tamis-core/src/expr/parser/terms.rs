@@ -5,7 +5,7 @@
 //! product = factor { (* | / | %) factor }
 //! factor  = [+ | -] factor | ( operand ) | name | value | function ( operand, … ) | CAST ( operand AS type )
 //! ```
-//! What is made of values alone is a value.
+//! A term of literals alone is a literal.
 
 use super::cursor::{Cursor, shown};
 use super::fault::{Fault, Parsed};

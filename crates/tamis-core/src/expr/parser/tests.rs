@@ -350,7 +350,7 @@ fn what_is_missing_or_too_much() {
         "(a) * 2",
         8,
         "expected a comparison after the term, found the end",
-        "a number alone is no predicate",
+        "a number alone is not a predicate",
     );
     refused("((a) * 2) * 3 AND b", 15, "expected a comparison after the term, found AND", "a number alone");
     refused("x NOT 5", 7, "expected IN, BETWEEN, LIKE, ILIKE or RLIKE after NOT, found 5", "");

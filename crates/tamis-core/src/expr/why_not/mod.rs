@@ -1,7 +1,7 @@
 //! The fewest predicates that would have to change for an expression to become true.
 //!
-//! A predicate that is written twice changes in both places, also as `x < 3` and `x >= 3`; different
-//! predicates count as independent, even on one attribute.
+//! A predicate that occurs twice changes in both places, also as `x < 3` and `x >= 3`. Different predicates
+//! count as independent, even on one attribute.
 
 mod search;
 

@@ -1,10 +1,10 @@
 //! Branch and bound for [`why_not`](super::why_not).
 //!
-//! Where every predicate is written once, the least number of changes to make a node true, and to
-//! make it false, follows from those of its children. Repeated predicates are decided first, by branch
-//! and bound: as long as one is undecided it may be true in one place and false in another at no
-//! cost, which can only make the count too small, so it bounds what deciding can achieve. The search
-//! has a budget, since with repeated predicates the question contains that of satisfiability.
+//! If every predicate occurs once, the least number of changes that make a node true, or false, follows from
+//! those of its children. Repeated predicates are decided first, by branch and bound. An undecided one may be
+//! true in one place and false in another at no cost. That can only make the count too small, so it is a
+//! lower bound. The search has a budget, because with repeated predicates the problem includes
+//! satisfiability.
 
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,4 @@
-//! Answers must be as small as trying everything finds.
+//! Answers must be as small as those of an exhaustive search.
 
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;

@@ -1,5 +1,6 @@
-//! Patterns in a snapshot: three long arrays, from which each structure reads its pieces in the order in which it
-//! wrote them. In an open snapshot the pieces are slices of the mapped file, so nothing is built and nothing is copied.
+//! Patterns in a snapshot: three long arrays. Each structure reads its pieces in the order in which it wrote
+//! them. In an open snapshot the pieces are slices of the mapped file, so nothing is built and nothing is
+//! copied.
 //!
 //! ```text
 //!   numbers   3 a b c 2 d e 4 ...      before each piece its length, also for pieces of the other two arrays

@@ -1,5 +1,5 @@
-//! Finds the literals that grams do not tell apart, with one Aho-Corasick automaton: neither a text nor a set of
-//! literals can make it slow.
+//! Finds the literals that grams do not distinguish, with one Aho-Corasick automaton, whose time is linear
+//! for any text and any literals.
 //!
 //! An automaton takes a state per byte and, in each state, a list of the literals that end there. Long
 //! literals would make it huge (one of a megabyte among many short ones takes gigabytes), so it holds the

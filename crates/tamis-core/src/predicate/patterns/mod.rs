@@ -1,4 +1,4 @@
-//! Which text predicates of one attribute does a text satisfy? All of them are evaluated together.
+//! Finds the text predicates of one attribute that a text satisfies, all of them together.
 //!
 //! | shape | found by | cost for a text |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! Compares with the definition: every predicate evaluated on its own.
+//! Compares the index with separate evaluation of every predicate.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Boxes of longitudes and latitudes, packed into a tree: which of them hold a point?
+//! Boxes of longitudes and latitudes in a packed tree, which finds those that contain a point.
 
 use super::{EARTH_RADIUS, Point};
 

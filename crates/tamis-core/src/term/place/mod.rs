@@ -1,6 +1,6 @@
 //! Places: `within_distance(lat, lon, 52.52, 13.40, 1500)` and `within_polygon(lat, lon, 'POLYGON((…))')`.
 //!
-//! All shapes around one pair of coordinates are a family, found by one tree of their boxes.
+//! All shapes on one pair of coordinates are a family, found with one tree of their bounding boxes.
 
 mod boxes;
 mod wkt;
@@ -108,7 +108,7 @@ impl WithinShape {
         };
         for coordinate in [lat, lon] {
             if coordinate.kind().is_some_and(|kind| kind != Kind::Number) {
-                return wrong(&format!("{coordinate} is no number"), hint);
+                return wrong(&format!("{coordinate} is not a number"), hint);
             }
         }
         let shape = match operands {
@@ -128,7 +128,7 @@ impl WithinShape {
             }
             [Argument::Constant(Value::Str(text))] if !is_distance => {
                 Shape::Polygons(wkt::polygons(text).map_err(|message| {
-                    ExpressionError::new(format!("this is no polygon: {message}")).with_hint(hint)
+                    ExpressionError::new(format!("this is not a polygon: {message}")).with_hint(hint)
                 })?)
             }
             _ => return wrong(&format!("{} takes other values", name.to_ascii_lowercase()), hint),

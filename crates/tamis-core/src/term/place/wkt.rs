@@ -1,7 +1,7 @@
 //! Polygons in the text form of the Open Geospatial Consortium: `POLYGON((x y, x y, …), (hole))`, `MULTIPOLYGON(…)`.
 //!
-//! x is a longitude and y a latitude, in degrees. Edges are straight lines of longitude and latitude. What lies on an edge
-//! is inside.
+//! x is a longitude and y a latitude, in degrees. Edges are straight lines in longitude and latitude. A point
+//! on an edge is inside.
 
 use super::Point;
 use super::boxes::LonLatBox;
@@ -109,7 +109,7 @@ impl Reader<'_> {
     fn point(&mut self) -> Result<Point, String> {
         let (lon, lat) = (self.number()?, self.number()?);
         Point::new(lat, lon).ok_or_else(|| {
-            format!("{lon} {lat} is no longitude from -180 to 180 and latitude from -90 to 90")
+            format!("{lon} {lat} is not a longitude from -180 to 180 and a latitude from -90 to 90")
         })
     }
 
@@ -118,6 +118,6 @@ impl Reader<'_> {
         let end = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || "+-.".contains(letter)));
         let (number, rest) = text.split_at(end.unwrap_or(text.len()));
         self.text = rest;
-        number.parse().map_err(|_| format!("{number:?} is no number"))
+        number.parse().map_err(|_| format!("{number:?} is not a number"))
     }
 }

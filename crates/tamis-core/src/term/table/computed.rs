@@ -1,4 +1,4 @@
-//! The terms that are not attributes: what each is computed from, and how many predicates look at it.
+//! The computed terms: their arguments, and how many predicates use each.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,5 +1,5 @@
-//! The families of Boolean terms in use, and what finds their members. A finder is made seldom: what is new gets a small one
-//! beside those that are there.
+//! The families of Boolean terms in use, and their finders. A finder is rarely rebuilt: new members get an
+//! additional small one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a table of terms keeps, so that a new version of it copies little although readers hold the last one.
+//! Layered lists for a table of terms: a new version copies little, although readers hold the previous one.
 
 use std::sync::Arc;
 

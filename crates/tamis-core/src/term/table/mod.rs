@@ -65,7 +65,7 @@ impl Terms {
         self.get(path).filter(|id| self.now != Some(*id) && self.strings != Some(*id))
     }
 
-    /// The term `all_strings()`, if a reader of events has to give it a value: somebody looks at it now.
+    /// The term `all_strings()`, if it is in use, so that readers of events must supply it.
     pub fn strings(&self) -> Option<TermId> {
         self.strings.filter(|_| self.wants_strings || self.has_computed() && self.plan().reads_strings)
     }

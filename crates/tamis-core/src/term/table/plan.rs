@@ -1,4 +1,5 @@
-//! What is computed for an event: the terms in use and their arguments, in order, and the families of Boolean terms.
+//! The plan of what to compute for an event: the terms in use and their arguments, in order, and the families
+//! of Boolean terms.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-"""What the experiments with pruned advertisements share: pruning in steps, and how much overlaps then."""
+"""Shared code of the experiments with pruned advertisements: pruning in steps, and measuring overlap."""
 
 import time
 from collections.abc import Mapping, Sequence

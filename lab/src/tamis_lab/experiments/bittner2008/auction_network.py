@@ -1,4 +1,4 @@
-"""What the experiments with brokers share: auctions on a simulated network, and the measures of a run.
+"""Shared code of the experiments with brokers: auctions on a simulated network, and the measures of a run.
 
 Bittner (2008, section 8.1) measures how long filtering takes per published event (E), which share of the
 other brokers filters an event (N), how many of the predicates in routing tables are gone (M), and how many

@@ -1,4 +1,4 @@
-"""What Tables 3.2 and 3.3 of Bittner 2008 have in common: classes of expressions, counted."""
+"""Shared code of Tables 3.2 and 3.3 of Bittner 2008: classes of expressions, counted."""
 
 from collections.abc import Mapping
 

@@ -1,10 +1,10 @@
 """Is it better to route Boolean subscriptions, or the conjunctions of their normal forms?
 
-Bittner (2008, section 8.2.1) registers up to 500,000 Boolean subscriptions on a line of five brokers, and
-in a second system their conjunctions, and finds the first 14 to 17 % faster over five distributions of
-operands. Brokers use his Boolean filtering in the one and counting in the other. Times are ratios, taken in
-turn; beside them stands a count of what either algorithm has to do, which no other process on the machine can
-change, and what one evaluation of a tree costs in increments of counters, taken on the indexes alone.
+Bittner (2008, section 8.2.1) registers up to 500,000 Boolean subscriptions on a line of five brokers, and in
+a second system their conjunctions, and finds the first 14 to 17 % faster over five distributions of operands.
+Brokers use his Boolean filtering in the one and counting in the other. Times are ratios, measured in turns.
+In addition, the operations of both algorithms are counted, which other processes cannot affect, and the cost
+of one evaluation of a tree is measured in increments of counters, on the indexes alone.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How often does the published test of overlap report one that is none?
+"""How often does the published test of overlap report a false overlap?
 
 The test of Bittner (2008, section 7.2) compares predicates in pairs: it cannot see that `price < 12 AND
 price > 18` is never true, or that two predicates of an advertisement together exclude one of a subscription.
@@ -67,6 +67,6 @@ EXPERIMENT = Experiment(
     name="overlap-exactness",
     paper="Bittner 2008",
     figure="section 7.2",
-    question="How often does the published test of overlap report one that is none?",
+    question="How often does the published test of overlap report a false overlap?",
     run=run,
 )

@@ -1,8 +1,8 @@
 """What does it save to replace predicates by wider ones, alone and after pruning?
 
-Bittner (2008, section 6.2) lets a comparison give way to a wider one that other entries use, so that fewer
-different predicates are left in the predicate index, and did not build it. So there are no published figures;
-pruning by accuracy, which removes predicates from entries, is drawn next to it.
+Bittner (2008, section 6.2) replaces a comparison by a wider one that other entries use, so that the predicate
+index has fewer distinct predicates, but did not implement it. So there are no published figures; pruning by
+accuracy, which removes predicates from entries, is drawn next to it.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the experiments of Machanavajjhala et al. 2008 have in common: data, structures, one measurement.
+"""Shared code of the experiments of Machanavajjhala et al. 2008: data, structures, one measurement.
 
 Time is that of relaxed top-k, as in the paper: one scored interval index for each attribute, and the
 Threshold Algorithm over them. With one attribute, that is k calls of `getnext()`.

@@ -5,8 +5,8 @@ The gain of BE*(1) over BE*, the same tree asked for all matches, is in the pape
 and 8.5 %. No figure is given for BE*(5). "By attribute" is the published bound alone, without that of
 conjunctions.
 
-Beside each gain in time stands that in candidates, the subscriptions that were looked at: what bounds rule
-out is in the second, what it costs to keep a heap and to compute bounds and scores only in the first.
+Each gain in time is shown with the gain in candidates, the subscriptions that were visited. The second shows
+what bounds rule out; only the first includes the cost of a heap, bounds and scores.
 """
 
 from tamis_lab.experiments.contract import Row

@@ -1,4 +1,4 @@
-"""What the experiments of Sadoghi and Jacobsen 2012 have in common: workloads, algorithms, one measurement.
+"""Shared code of the experiments of Sadoghi and Jacobsen 2012: workloads, algorithms, one measurement.
 
 Every time is taken in the kernel, event by event, and compared within one run. The algorithms are named
 as in the paper: BE* is BE*-Tree, BE*-B the same built at once, BE is BE-Tree with the domain halved as

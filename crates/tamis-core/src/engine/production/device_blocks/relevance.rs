@@ -1,4 +1,5 @@
-//! The best of a block by relevance. The device scores rows that have programs; what only a record can score, this processor does.
+//! The best matches of a block by relevance. The device scores rows that have programs; the processor scores
+//! the others from their records.
 
 use super::super::block::Block;
 use super::super::view::View;

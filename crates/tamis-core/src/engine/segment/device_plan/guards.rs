@@ -1,4 +1,5 @@
-//! What holds whenever a unit is looked at by the walk over candidates, and is therefore not in its code.
+//! Conditions that always hold when the walk over candidates reaches a unit, and are therefore not in its
+//! code.
 
 use super::super::layout::{ACCEPTS, Layout};
 use super::super::program::Leaf;

@@ -1,7 +1,8 @@
 //! The plan of a segment for a device: every unit as code over masks, by level.
 //!
-//! The walk over candidates looks at a unit only when its access fires, so the code of a unit with a single way in leaves
-//! out what that way implies. A device evaluates every unit, so here the access comes back in front of the code, as guards.
+//! The walk over candidates reaches a unit only when its access fires, so the code of a unit with a single
+//! access omits what this access implies. A device evaluates every unit, so here the access is put back in
+//! front of the code, as guards.
 
 mod guards;
 mod points;

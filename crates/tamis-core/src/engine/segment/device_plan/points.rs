@@ -1,4 +1,4 @@
-//! Which masks predicates and points have.
+//! Assigns masks to predicates and points.
 
 use super::super::layout::Layout;
 use super::super::program::Leaf;

@@ -1,4 +1,4 @@
-//! The scoring programs of rows as a device runs them: over masks, from left to right, with a stack.
+//! The scoring programs of rows in the form a device runs: over masks, from left to right, with a stack.
 
 use super::super::Segment;
 use super::super::program::Leaf;

@@ -1,4 +1,4 @@
-//! The code of one unit: what kind it is, and how its leaves are written.
+//! The code of one unit: its kind, and the encoding of its leaves.
 
 use super::super::layout::Layout;
 use super::super::program::{ACCEPT, CodeKind, Leaf, REJECT, THRESHOLD};

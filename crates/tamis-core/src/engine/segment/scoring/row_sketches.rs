@@ -14,8 +14,8 @@
 //!        weights   of narrow leaves: a byte each, what it counts when both gates are open
 //! ```
 //!
-//! A gate is a test. RowSketches lie in the order of their units, so that those of units that fire together lie
-//! together.
+//! A gate is a test. Sketches are in the order of their units, so that those of units that fire together are
+//! adjacent.
 
 use super::node::Form;
 use crate::event::{Event, TermId};
