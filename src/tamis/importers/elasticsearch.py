@@ -93,7 +93,7 @@ NOT_CARRIED_OVER = {
     "range with from or to": "Elasticsearch no longer supports them; write gt, gte, lt and lte",
     "regexp": "Lucene's operators ~ < > & @ # and classes inside of classes have no counterpart",
     "an unknown query": "Elasticsearch has no query of that name",
-    "an invalid query": "it does not follow the documented syntax",
+    "an invalid query": "it does not follow the documentation",
 }
 """Every feature that is refused, with the reason."""
 
