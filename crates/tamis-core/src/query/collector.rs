@@ -133,29 +133,38 @@ impl Shared for Exists {
 pub struct PerOwner<F> {
     /// The number of a subscription's owner, below `owners`; `None` if it has none.
     owner_of: F,
-    seen: Vec<bool>,
-    missing: usize,
+    owners: usize,
+    /// A bit per owner: there may be a million of them, and an event is for few.
+    seen: Vec<u64>,
+    found: Vec<u32>,
 }
 
 impl<F: Fn(Location) -> Option<u32>> PerOwner<F> {
     pub fn new(owners: usize, owner_of: F) -> Self {
-        Self { owner_of, seen: vec![false; owners], missing: owners }
+        Self { owner_of, owners, seen: vec![0; owners.div_ceil(64)], found: vec![] }
     }
 
-    /// The numbers of the owners that have a match.
-    pub fn found(&self) -> impl Iterator<Item = u32> + '_ {
-        self.seen.iter().enumerate().filter(|(_, seen)| **seen).map(|(owner, _)| owner as u32)
+    /// The numbers of the owners that have a match, in any order.
+    pub fn found(self) -> Vec<u32> {
+        self.found
+    }
+
+    #[inline]
+    fn note(&mut self, owner: u32) {
+        let (word, bit) = (&mut self.seen[owner as usize / 64], 1 << (owner % 64));
+        if *word & bit == 0 {
+            *word |= bit;
+            self.found.push(owner);
+        }
     }
 }
 
 impl<F: Fn(Location) -> Option<u32>> Collector for PerOwner<F> {
     #[inline]
     fn collect(&mut self, found: Location) -> ControlFlow<()> {
-        if let Some(owner) = (self.owner_of)(found)
-            && !std::mem::replace(&mut self.seen[owner as usize], true)
-        {
-            self.missing -= 1;
-            if self.missing == 0 {
+        if let Some(owner) = (self.owner_of)(found) {
+            self.note(owner);
+            if self.found.len() == self.owners {
                 return ControlFlow::Break(());
             }
         }
@@ -169,13 +178,10 @@ impl<F: Fn(Location) -> Option<u32>> Collector for PerOwner<F> {
 
 impl<F: Fn(Location) -> Option<u32> + Clone + Send> Shared for PerOwner<F> {
     fn empty(&self) -> Self {
-        Self::new(self.seen.len(), self.owner_of.clone())
+        Self::new(self.owners, self.owner_of.clone())
     }
 
     fn unite(&mut self, other: Self) {
-        for (seen, more) in self.seen.iter_mut().zip(other.seen) {
-            *seen |= more;
-        }
-        self.missing = self.seen.iter().filter(|seen| !**seen).count();
+        other.found.into_iter().for_each(|owner| self.note(owner));
     }
 }

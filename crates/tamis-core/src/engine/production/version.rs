@@ -134,9 +134,9 @@ impl Version for View {
         }
         let mut per_owner = collector::PerOwner::new(owners.len(), |found| owners.number(self, found));
         let work = self.collect(event, filter, space.threads(), space.of(), &mut per_owner);
-        let mut found: Vec<Box<str>> = per_owner.found().map(|owner| owners.name(owner).into()).collect();
+        let mut found: Vec<&str> = per_owner.found().into_iter().map(|owner| owners.name(owner)).collect();
         found.sort_unstable();
-        Ok((found, work))
+        Ok((found.into_iter().map(Box::from).collect(), work))
     }
 
     fn offer_best<'v>(
