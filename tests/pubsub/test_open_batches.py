@@ -2,8 +2,9 @@
 
 Faults: nobody can publish several events at once, or subscribe with several expressions; a publisher tries
 again without a pause; what is written one by one comes twice, or in another order; a client that may not
-write the last entry of a batch leaves it open; a log is not kept small any more, or a neighbour's queue not
-limited, because of one subscriber that cannot be forgotten just now.
+write the last entry of a batch leaves it open, or one that is cancelled before it has sent all; a log is not
+kept small any more, or a neighbour's queue not limited, because of one subscriber that cannot be forgotten
+just now.
 """
 
 import asyncio
@@ -144,6 +145,38 @@ def test_a_batch_whose_last_entry_is_forbidden_is_ended(
 
     with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
         run(lambda: main(server.url.removeprefix("nats://")))
+
+
+def test_a_batch_whose_append_is_cancelled_is_ended(nats_program: str, tmp_path: Path) -> None:
+    config = tmp_path / "nats.conf"
+    config.write_text(f"jetstream {{ limits {{ batch {{ max_inflight_per_stream: {MOST} }} }} }}")
+
+    async def main(url: str) -> None:
+        log, other = await open_log(f"{url}/site"), await open_log(f"{url}/site")
+        client: Any = log._client  # type: ignore[attr-defined]
+        entries, sent, publish = [Entry("p0", "s.bob.a1", b"{}\n{}")] * 100, [], client.publish
+
+        async def slowly(*message: Any, **more: Any) -> None:
+            sent.append(message)
+            await asyncio.sleep(0)
+            await publish(*message, **more)
+
+        client.publish = slowly
+        for _ in range(2 * MOST):
+            sent.clear()
+            appending = asyncio.create_task(log.append(EVENTS, entries))
+            while len(sent) < 3:
+                await asyncio.sleep(0)
+            appending.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await appending
+        assert await log.end(EVENTS) == 0
+        assert await other.append(EVENTS, entries) == 100
+        for each in (log, other):
+            await each.close()
+
+    with NatsServer(nats_program, tmp_path, "-c", str(config)) as server:
+        run(lambda: main(server.url))
 
 
 def test_a_log_is_kept_small(nats_program: str, tmp_path: Path) -> None:

@@ -263,32 +263,40 @@ class NatsLog:
         count = len(entries)
         batch = uuid.uuid4().hex if count > 1 else ""
         subject, headers = "", {}
-        for number, entry in enumerate(entries, 1):
-            headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if batch else {}
-            if (expected := waiting.pop(entry.key, None)) is not None:
-                headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
-            subject = f"{prefix}{entry.topic}.{entry.detail}"
-            if number < count:
-                try:
+        try:
+            for number, entry in enumerate(entries, 1):
+                headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)} if batch else {}
+                if (expected := waiting.pop(entry.key, None)) is not None:
+                    headers["Nats-Expected-Last-Subject-Sequence"] = str(expected)
+                subject = f"{prefix}{entry.topic}.{entry.detail}"
+                if number < count:
                     await client.publish(subject, entry.body, headers=headers)
-                except (Error, OSError) as error:
-                    raise unreached(error) from None
+        except (Error, OSError) as error:
+            raise unreached(error) from None
+        except asyncio.CancelledError:
+            await self._end_batch(client, prefix, entries, batch)
+            raise
         if batch:
             headers["Nats-Batch-Commit"] = "1"
         try:
             return await self._ask(client, subject, entries[-1].body, headers, answered)
         except RefusedError as refused:
             forbidden = str(refused)
+        if batch:
+            await self._end_batch(client, prefix, entries, batch)
         with contextlib.suppress(Exception):
-            if batch:
-                # Without its last message a batch stays open for long, and a server opens few. One that
-                # leaves out numbers ends it. If it is open, its first subject is allowed.
-                headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(count + 2)}
-                subject = f"{prefix}{entries[0].topic}.{entries[0].detail}"
-                await client.publish(subject, headers=headers)
             # There is a word for each message. The next append must not take one of these for its own.
             await client.flush()
         raise ForbiddenError(f"the server does not allow to publish to {forbidden}; nothing was written")
+
+    async def _end_batch(self, client: "Client", prefix: str, entries: Sequence[Entry], batch: str) -> None:
+        """Let a server give up a batch that lacks its last message: it opens few, and keeps each for long.
+
+        A message that leaves out numbers ends it. If it is open, its first subject is allowed.
+        """
+        headers = {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(len(entries) + 2)}
+        with contextlib.suppress(Exception):
+            await client.publish(f"{prefix}{entries[0].topic}.{entries[0].detail}", headers=headers)
 
     async def read(
         self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
