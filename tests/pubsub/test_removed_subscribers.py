@@ -5,7 +5,8 @@ with its numbers, and the new reader believes that those before them are lost; a
 has a number of the life before; whoever keeps house knows a queue's deliveries before the queue itself, or
 still that it is gone, and removes what was delivered to the new one, or writes down numbers of the life
 before; removing takes subscriptions and deliveries that came while it was under way; a client that comes back
-while it is being forgotten; a client that was forgotten and does not know.
+while it is being forgotten; a client that was forgotten and does not know; a removal that was cut off leaves
+subscriptions, which nobody takes back, or which count for the next client of that name.
 """
 
 from collections.abc import Awaitable, Callable
@@ -252,20 +253,43 @@ def test_a_client_that_was_forgotten_while_it_slept_is_told(tmp_path: Path) -> N
     run(main)
 
 
-def test_a_removal_that_was_cut_off_is_finished(tmp_path: Path) -> None:
-    """The queue is gone, its subscriptions are not: housekeeping notices by what is delivered to nobody."""
+async def cut_off_removal(site: Site) -> None:
+    """The queue is gone, its subscriptions are not."""
+    await site.log.append(STATE, [Entry(topic, "ann", b"") for topic in (keys.QUEUE, keys.READ)])
+
+
+@pytest.mark.parametrize("is_delivered", [False, True])
+def test_a_removal_that_was_cut_off_is_finished(tmp_path: Path, is_delivered: bool) -> None:
+    """Whether or not anything is delivered for it."""
 
     async def main() -> None:
         async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, _):
-            await site.log.append(STATE, [Entry(topic, "ann", b"") for topic in (keys.QUEUE, keys.READ)])
+            await cut_off_removal(site)
             router = router_of(site)
-            await (await site.publisher("bob")).publish({"n": 1})
+            if is_delivered:
+                await (await site.publisher("bob")).publish({"n": 1})
             await drain(router)
             assert len(router.table.index) == 1
             await keeping_of(site, router).tidy()
             await router.table.catch_up()
             assert len(router.table.index) == 0
             assert not await site.log.read(QUEUES, topic="q-ann")
+
+    run(main)
+
+
+def test_a_client_does_not_inherit_what_a_removal_has_left(log_url: str) -> None:
+    async def main() -> None:
+        async with read_by_ann(log_url, partitions=1) as (site, _):
+            await cut_off_removal(site)
+            ann, router = await site.subscriber("ann"), router_of(site)
+            assert await ann.subscriptions() == {}
+            await ann.subscribe("mine", "n = 2")
+            await (await site.publisher("bob")).publish([{"n": 1}, {"n": 2}])
+            await drain(router)
+            await keeping_of(site, router).tidy()
+            assert await heard(ann) == [{"n": 2}]
+            assert await ann.subscriptions() == {"mine": "n = 2"}
 
     run(main)
 

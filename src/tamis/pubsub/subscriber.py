@@ -273,6 +273,8 @@ class Subscriber:
         is_there = known is not None and known.body
         if not is_there and drop in found and found[drop].body:
             self._buffer.append(Gap("forgotten", None, (0, 0)))
+        if known is not None and not is_there:  # its removal may have been cut off
+            await remove_subscriptions(self._log, name, known.seq)
         fresh_life = QueueLimits(life=uuid.uuid4().hex[:12])
         limits = QueueLimits.read(known.body) if known is not None and is_there else fresh_life
         if not is_there or self._limits not in (None, limits):

@@ -135,6 +135,8 @@ class Retention:
         self._forgotten: dict[str, int] = {}
         """When subscribers were forgotten, within the last hour."""
         self._after = 0
+        self._removals_after = 0
+        """Up to where in the state removals of queues were looked at."""
         self._tombstones_at = 0
 
     async def tidy(self) -> None:
@@ -149,6 +151,7 @@ class Retention:
         await self._read_queues()
         # After what was delivered: whose it is was known before, and is known here now.
         await self._table.catch_up()
+        await self._finish_removals()
         now = self._table.time
         for name in list(self.queues):
             await self._limit(name, now)
@@ -179,7 +182,7 @@ class Retention:
             self._generation = self._log.generation
             self.queues.clear()
             self._dead.clear()
-            self._after = 0
+            self._after = self._removals_after = 0
         while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
             for record in records:
                 if record.topic.startswith("q-"):
@@ -215,6 +218,16 @@ class Retention:
         except RecordError:
             return None
 
+    async def _finish_removals(self) -> None:
+        """Take back what a removal that was cut off has left: subscriptions older than a queue's removal."""
+        while records := await self._log.read(
+            STATE, topic=keys.QUEUE, after=self._removals_after, most=READ_AT_ONCE
+        ):
+            for record in records:
+                if not record.body and keys.is_key(record.topic, record.detail):
+                    await remove_subscriptions(self._log, record.detail, record.seq)
+                self._removals_after = record.seq
+
     # --- queues ------------------------------------------------------------------------------------
 
     async def _limit(self, name: str, now: int) -> None:
@@ -222,8 +235,6 @@ class Retention:
         if limits is None and name.startswith(SITE):
             limits = QueueLimits(LINK_BYTES, LINK_KEEP_SECONDS)  # a neighbour that has never been here
         if limits is None:
-            if not await self._finish_removal(name):
-                return
             await self._log.trim(QUEUES, self._after + 1, f"q-{name}")
             del self.queues[name]
             return
@@ -258,17 +269,6 @@ class Retention:
                 trimmed[lane] = _behind(waits)
         if trimmed:
             await self._write_down(name, queue, dropped, trimmed)
-
-    async def _finish_removal(self, name: str) -> bool:
-        """What is delivered to nobody may come from a removal that was cut off; False: try again later."""
-        key = (keys.QUEUE, name)
-        record = (await self._log.last(STATE, [key])).get(key)
-        try:
-            if record is not None and not record.body:
-                await remove_subscriptions(self._log, name, record.seq)
-        except BusyError:
-            return False
-        return True
 
     async def _write_down(
         self, name: str, queue: Queue, dropped: list[tuple[str, str, Item]], trimmed: dict[str, int]
