@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 from pubsub import backups
+from pubsub.one_thread import in_this_thread
 from tamis.pubsub.log import Log, LogUnavailableError, open_log
 from tamis.pubsub.records import fields
 from tamis.pubsub.router.retention import Retention
@@ -78,6 +79,7 @@ class Sites:
 
     async def start(self, name: str) -> None:
         site = await Site.open(f"sqlite:{self.path(name)}", name=name, partitions=2)
+        in_this_thread(site.log)
         router = Router(site.log, site.settings, name=f"router-{name}", clock=lambda: self.now, batch=50)
         neighbours = {b if a == name else a for a, b in self.edges if name in (a, b)}
         self.sites[name], self.routers[name] = site, router
@@ -89,6 +91,7 @@ class Sites:
             router.counters,
             generalising=self._generalising,
             clock=lambda: self.now,
+            arrivals=router.arrivals,
             **{"patience_seconds": 500, **self._network},  # a busy machine is no fault
         )
         self.dead.discard(name)
@@ -122,7 +125,9 @@ class Sites:
         async def opening() -> Log:
             if is_cut():
                 raise LogUnavailableError(f"{other} is away")
-            return Cuttable(await open_log(f"sqlite:{self.path(other)}"), is_cut)  # type: ignore[return-value]
+            log = await open_log(f"sqlite:{self.path(other)}")
+            in_this_thread(log)
+            return Cuttable(log, is_cut)  # type: ignore[return-value]
 
         return opening
 

@@ -95,6 +95,7 @@ class Cluster:
                 {name: partial(open_log, url) for name, url in zip(SITES, urls, strict=True) if name != here},
                 router.counters,
                 generalising=how,
+                arrivals=router.arrivals,
             )
             for here, site, router in zip(SITES, sites, self.routers, strict=True)
         ]

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import tamis
@@ -12,6 +12,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import Record
 from tamis.pubsub.names import name_of
 from tamis.pubsub.records import HIGHEST_PRIORITY, ROLLBACK, EventHeader, RecordError, Target
+from tamis.pubsub.router.arrivals import Arrival
 from tamis.pubsub.router.table import Owner, Table, owner_of
 
 SITE = "=40"
@@ -55,23 +56,32 @@ class Matched:
     """Rows that are no events but say that some are missing: how many."""
     rollbacks: set[int]
     """Those of them that say that a log was rolled back."""
+    came: set[int]
+    """Rows that came from other sites for subscribers here."""
 
 
 def match(
-    table: Table, records: Sequence[Record], site: str, everywhere: Everywhere | None = None
+    table: Table,
+    records: Sequence[Record],
+    site: str,
+    everywhere: Everywhere | None = None,
+    known: Mapping[int, Arrival] | None = None,
 ) -> Matched:
     """Match a batch with one call per run of events for which the same subscriptions have expired.
 
     An event that only passes through this site is not matched: its origin has decided where it goes.
     `everywhere` says, of events, which sites must get all of them, and which rows must go to which sites.
+    `known` are events that were read before, by number.
     """
-    headers, events, dead, are_plain = _split(records)
+    headers, events, dead, are_plain = _split(records, known or {})
     ours = good = [row for row in range(len(records)) if row not in dead]
     gaps: dict[int, int] = {}
+    came: set[int] = set()
     if not are_plain:
-        ours = [row for row in ours if _is_for(headers[row], site)]
-        gaps = {row: count for row in range(len(records)) if (count := _missing(headers[row]))}
-        good = [row for row in ours if row not in gaps]
+        came = {row for row in ours if _came_for(headers[row], site)}
+        ours = [row for row in ours if row in came or _is_published(headers[row])]
+        gaps = {row: header.missing for row, header in enumerate(headers) if header and header.missing}
+        good = [row for row in ours if row not in gaps] if gaps else ours
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
         for run in _runs(table, records, good):
@@ -96,18 +106,23 @@ def match(
         are_plain,
         gaps,
         {row for row in gaps if (header := headers[row]) is not None and header.reason == ROLLBACK},
+        came,
     )
 
 
-def _is_for(header: EventHeader | None, site: str) -> bool:
-    """Whether an event is for subscribers here."""
+def _came_for(header: EventHeader | None, site: str) -> bool:
+    """Whether an event came from another site for subscribers here."""
     if header is None or header.origin is None:
-        return True
-    return any(target == site for target, _ in header.targets)
+        return False
+    for target, _ in header.targets:
+        if target == site:
+            return True
+    return False
 
 
-def _missing(header: EventHeader | None) -> int:
-    return 0 if header is None else header.missing
+def _is_published(header: EventHeader | None) -> bool:
+    """Whether an event was published here."""
+    return header is None or header.origin is None
 
 
 MOST_REMEMBERED = 1_000
@@ -116,14 +131,18 @@ _plain: dict[tuple[bytes, str], EventHeader] = {}
 
 
 def _split(
-    records: Sequence[Record],
+    records: Sequence[Record], arrived: Mapping[int, Arrival]
 ) -> tuple[list[EventHeader | None], list[bytes], dict[int, str], bool]:
     headers: list[EventHeader | None] = []
     events: list[bytes] = []
     dead: dict[int, str] = {}
-    are_plain = True
+    are_plain = not arrived
     known = _plain.get
     for row, record in enumerate(records):
+        if (arrival := arrived.get(record[0])) is not None:
+            headers.append(arrival[3])
+            events.append(arrival[4])
+            continue
         text, _, event = record[4].partition(b"\n")
         header = known((text, record[2]))
         if header is None:
@@ -241,6 +260,8 @@ def _sites(
     everywhere: Everywhere | None,
 ) -> dict[int, list[str]]:
     """Which other sites want events that were published here."""
+    if all(header is None or header.origin is not None for header in headers):
+        return {}
     wanting: dict[int, list[str]] = {}
     for name in sorted(found):
         if name.startswith(SITE):

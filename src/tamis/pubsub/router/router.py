@@ -15,6 +15,7 @@ import asyncio
 import logging
 import time
 import uuid
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -48,7 +49,9 @@ from tamis.pubsub.records import (
     read_drops,
     write,
 )
+from tamis.pubsub.router.arrivals import Arrivals
 from tamis.pubsub.router.counters import Counters
+from tamis.pubsub.router.event_reader import EventReader
 from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
 from tamis.pubsub.router.table import Table, mark
@@ -124,6 +127,9 @@ class Router:
         self.settings = settings
         self.table = Table(log, snapshot, settings.site)
         self.counters = Counters()
+        self.arrivals = Arrivals()
+        """What the links of this process have stored: see `Network`."""
+        self._events = EventReader(log, self.arrivals)
         self._promise = Promise(self.table)
         self.leases: dict[int, Lease] = {}
         self._batch, self._most = batch, min(batch, FIRST_BATCH)
@@ -172,6 +178,7 @@ class Router:
         if self._generation != self.log.generation:
             # Another file, or another server: whose the partitions are, only the log knows.
             self.leases.clear()
+            self.arrivals.clear()
             self._has_looked = False
             self._generation = self.log.generation
             self._signed_seq = 0
@@ -179,6 +186,7 @@ class Router:
         await self._keep_name()
         await self._sign()
         await self._share()
+        self.arrivals.topics = frozenset(map(keys.partition_topic, self.leases))
         end = await self.log.end(EVENTS)
         routed = 0
         for lease in list(self.leases.values()):
@@ -186,6 +194,9 @@ class Router:
                 more = await self.route(lease)
                 lease.empty_at = None if more else end
                 routed += more
+        self.arrivals.forget(
+            {keys.partition_topic(lease.partition): lease.cursor.position for lease in self.leases.values()}
+        )
         return routed
 
     async def _fix_settings(self) -> None:
@@ -375,14 +386,17 @@ class Router:
             self._most = min(self._batch, self._most * 2)
 
     async def _route(self, lease: Lease) -> int:
-        records = await self._next_events(lease)
+        batch = (lease.partition, lease.cursor, self._most)
+        records, known = await self._events.next(*batch)
         if not records:
             await self._check_end(lease)
             return 0
         # After the events were read: who was acknowledged before any of them was published is known now.
         await self.table.catch_up()
+        if known and _expires_within(self.table.expiries, records):
+            records, known = await self._events.read(*batch), {}
         started = time.perf_counter()
-        matched = match(self.table, records, self.settings.site, self._promise.sites)
+        matched = match(self.table, records, self.settings.site, self._promise.sites, known)
         self.counters.match_seconds += time.perf_counter() - started
         try:
             await self._deliver(lease, matched, 0, len(records))
@@ -403,36 +417,11 @@ class Router:
         """Keep some events to learn from; count those that came from other sites, and those wanted here."""
         rows = [row for row in range(len(matched.records)) if row not in matched.dead]
         self.table.recent.extend(matched.events[row] for row in rows[:: max(1, len(rows) // SAMPLED)])
-        if matched.are_plain:
-            return
-        came = {
-            row
-            for row, header in enumerate(matched.headers)
-            if header is not None
-            and header.origin is not None
-            and any(site == self.settings.site for site, _ in header.targets)
-        }
-        if came:
-            self.counters.came += len(came)
+        if matched.came:
+            self.counters.came += len(matched.came)
             self.counters.came_wanted += len(
-                came.intersection(row for one in matched.wanted for row in one.rows)
+                matched.came.intersection(row for one in matched.wanted for row in one.rows)
             )
-
-    async def _next_events(self, lease: Lease) -> list[Record]:
-        """The next batch of a partition; what some queues have already is read again as it was."""
-        topic, cursor = keys.partition_topic(lease.partition), lease.cursor
-        records = await self.log.read(EVENTS, topic=topic, after=cursor.position, most=self._most)
-        if not cursor.done:
-            return records
-        until = cursor.until or (records[0].seq if records else 0)
-        while records and records[-1].seq < until:
-            more = await self.log.read(EVENTS, topic=topic, after=records[-1].seq, most=self._batch)
-            if not more:
-                if await self.log.end(EVENTS) >= until:
-                    return []  # a replica that lags behind
-                break
-            records += more
-        return [record for record in records if record.seq <= until]
 
     async def _check_end(self, lease: Lease) -> None:
         if lease.cursor.position and await self.log.end(EVENTS) < lease.cursor.position:
@@ -605,6 +594,12 @@ class Router:
         record, reason = matched.records[row], matched.dead[row]
         logger.warning("dead letter", extra={"event": record.seq, "error": reason})
         return DeadLetter(record.seq, reason).body()
+
+
+def _expires_within(expiries: list[int], records: list[Record]) -> bool:
+    """Whether it matters that some records are a moment later than the times which they were given."""
+    first, last = (bisect_right(expiries, record.time) for record in (records[0], records[-1]))
+    return first != last
 
 
 def _within(wanted: list[Wanted], start: int, stop: int) -> list[Wanted]:

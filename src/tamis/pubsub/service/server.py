@@ -99,6 +99,7 @@ class RouterServer:
             link_bytes=config.link_bytes,
             link_keep_seconds=config.link_keep_seconds,
             trust=Trust(config.relays, config.told_bytes, config.told_sites),
+            arrivals=self.router.arrivals,
         )
         await self.write_grants(site.log)
         if config.listen is not None:

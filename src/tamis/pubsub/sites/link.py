@@ -10,7 +10,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -50,6 +50,7 @@ from tamis.pubsub.records import (
     to_targets,
     write,
 )
+from tamis.pubsub.router.arrivals import Arrival, Arrivals
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.table import Table, mark
 from tamis.pubsub.sites.ranges import Ranges
@@ -147,6 +148,22 @@ class Missing(NamedTuple):
 _NOTHING = Missing()
 
 
+class Came(NamedTuple):
+    """What is the same for all events with one header, but for the sites that each is on its way to."""
+
+    header: EventHeader
+    """As it left the neighbour."""
+    origin: str
+    topic: str
+    """Where it is stored here."""
+    hops: int
+    """The links that it may pass after this one."""
+    start: bytes
+    """How its header begins here."""
+    for_here: EventHeader
+    """Its header if it goes no further. The number for this site is left out: it has served its purpose."""
+
+
 class Link:
     """Takes from one neighbour; `step` does what there is to do."""
 
@@ -164,10 +181,12 @@ class Link:
         most_bytes: int = LINK_BYTES,
         keep_seconds: float = LINK_KEEP_SECONDS,
         told: Told | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         """`open_log` opens the neighbour's log, as often as it is needed.
 
-        While this site is away, the neighbour keeps so many bytes for it, for so many seconds.
+        While this site is away, the neighbour keeps so many bytes for it, for so many seconds. `arrivals` get
+        what is stored here, for the router of this process.
         """
         self.neighbour = neighbour
         self._detail = keys.link_detail(neighbour)
@@ -175,6 +194,7 @@ class Link:
         """Why the link is down; None while it works."""
         self._log = log
         self._here = settings.site
+        self._to_here = to_targets([(self._here, 0)]).removesuffix(b"0]]}")
         self._partitions = settings.partitions
         self._table = table
         self._open_log = open_log
@@ -188,13 +208,14 @@ class Link:
         self._signed_at: float | None = None
         self._gossiped_at: float | None = None
         self._signs = 0
+        self._arrivals = arrivals
         self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
         self.has_told_all = False
         """Whether all that the neighbour knows of sites was looked at since this router began."""
         self._cursor: LinkCursor | None = None
-        self._headers: dict[tuple[bytes, str, str], EventHeader] = {}
-        self._starts: dict[tuple[str, str | None, str, int, int], bytes] = {}
+        self._headers: dict[tuple[bytes, str, str], Came] = {}
+        self._starts: dict[tuple[str, str | None, str, int, int], Came] = {}
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
@@ -436,20 +457,25 @@ class Link:
         entries: list[Entry] = []
         touched: set[str] = set()
         arrived = [(None, b"") if record is None else self._header(record, life) for record, _ in pairs]
-        headers = [header for header, _ in arrived]
         if len(self._seen) > MOST_REMEMBERED:
             self._forget_seen()
         await self._load_seen(
-            header
-            for header, (_, targets) in zip(headers, pairs, strict=True)
-            if header is not None and any(site == self._here for site, _ in targets)
+            {
+                came.origin
+                for (came, _), (_, targets) in zip(arrived, pairs, strict=True)
+                if came is not None
+                and came.origin not in self._seen
+                and any(site == self._here for site, _ in targets)
+            }
         )
-        for (header, event), (record, targets) in zip(arrived, pairs, strict=True):
+        onward: list[tuple[EventHeader, bytes]] = []
+        for (came, event), (record, targets) in zip(arrived, pairs, strict=True):
             if record is None:
                 continue
-            made = self._arrived(header, event, targets, touched=touched, counted=counted)
+            made = self._arrived(came, event, targets, touched=touched, counted=counted)
             if made is not None:
-                entries.append(made)
+                entries.append(made[0])
+                onward.append((made[1], event))
         taken = len(entries)
         topic = entries[0].topic if entries else keys.partition_topic(0)
         if missing.rollbacks:
@@ -474,6 +500,8 @@ class Link:
         if counted.dead:  # over too many links, or with an invalid origin
             logger.error("events refused", extra={"site": self.neighbour, "events": counted.dead})
         self._cursor = cursor
+        if self._arrivals is not None and len(entries) == taken + len(touched) + 1:  # and nothing was told
+            self._arrivals.put(last - len(entries) + 1, last, _by_topic(entries, onward, last))
         counted.forwarded = taken
         counted.rollbacks = int(is_rolled_back)
         self._counters.add(counted)
@@ -516,9 +544,10 @@ class Link:
             missing=1,
             reason=ROLLBACK,
         )
-        await self._load_seen([header])
-        if self._seen[_origin(header)].add(1):
-            touched.add(_origin(header))
+        origin = _origin(header)
+        await self._load_seen({origin})
+        if self._seen[origin].add(1):
+            touched.add(origin)
             header = replace(header, targets=((self._here, 1), *header.targets))
         if not header.targets:
             return []
@@ -530,9 +559,8 @@ class Link:
         self._seen.clear()
         self._fences = {key: seq for key, seq in self._fences.items() if key[0] != keys.SEEN}
 
-    async def _load_seen(self, headers: Iterable[EventHeader]) -> None:
+    async def _load_seen(self, wanted: set[str]) -> None:
         """Read which events of these origins have come already, unless it is known."""
-        wanted = {_origin(header) for header in headers}
         missing = [(keys.SEEN, origin) for origin in wanted if origin not in self._seen]
         found = await self._log.last(EVENTS, missing) if missing else {}
         for key in missing:
@@ -542,39 +570,42 @@ class Link:
 
     def _arrived(
         self,
-        header: EventHeader | None,
+        came: Came | None,
         event: bytes,
         targets: tuple[Target, ...],
         *,
         touched: set[str],
         counted: Counters,
-    ) -> Entry | None:
+    ) -> tuple[Entry, EventHeader] | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
-        if header is None or header.hops == 0:
+        if came is None or came.header.hops == 0:
             counted.dead += 1
             return None
+        header, origin, topic, hops, start, onward = came
         left: list[Target] = []
-        origin = _origin(header)
-        for site, number in targets:
-            if site == self._here:
+        for target in targets:
+            if target[0] == self._here:
                 if not self._may_be_of(header, origin):
                     counted.dead += 1
                     continue
-                if not self._seen[origin].add(number):
+                if not self._seen[origin].add(target[1]):
                     counted.repeated += 1
                     continue
                 touched.add(origin)
                 counted.missing += header.missing if header.reason == LINK else 0
-            left.append((site, number))
+            left.append(target)
         if not left:
             return None
         if header.missing:
-            start, end = b"", replace(header, hops=self._fewer(header.hops), targets=tuple(left)).body()
+            onward = replace(header, hops=hops, targets=tuple(left))
+            text = onward.body()
+        elif len(left) == 1 and left[0][0] == self._here:  # nearly all
+            text = b"%s%s%d]]}" % (start, self._to_here, left[0][1])
         else:
-            start, end = self._start(header), to_targets(left)
-        topic = keys.partition_topic(keys.partition_of(header.publisher, self._partitions))
+            onward = replace(onward, targets=tuple(left))
+            text = start + to_targets(left)
         # The event is one line already.
-        return Entry(topic, self._detail, b"%s%s\n%s" % (start, end, event))
+        return Entry(topic, self._detail, b"%s\n%s" % (text, event)), onward
 
     def _may_be_of(self, header: EventHeader, origin: str) -> bool:
         """Whether an event for this site can have its origin: this site sends none to itself over others.
@@ -588,20 +619,21 @@ class Link:
         is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
         return is_its_own and header.partition < MOST_PARTITIONS
 
-    def _start(self, header: EventHeader) -> bytes:
-        """How the header of an event begins that is stored here; the same for many."""
+    def _came(self, header: EventHeader) -> Came:
+        """What is the same for many events."""
         key = (header.publisher, header.origin, header.life, header.partition, header.hops)
-        if (known := self._starts.get(key)) is None:
+        if header.missing or (known := self._starts.get(key)) is None:
             if len(self._starts) >= MOST_HEADERS:
                 self._starts.clear()
-            known = self._starts[key] = replace(header, hops=self._fewer(header.hops)).start()
+            hops = min(header.hops, self._hops) - 1  # whatever a neighbour says
+            topic = keys.partition_topic(keys.partition_of(header.publisher, self._partitions))
+            for_here = replace(header, hops=hops, targets=((self._here, 0),))
+            known = Came(header, _origin(header), topic, hops, for_here.start(), for_here)
+            if not header.missing:
+                self._starts[key] = known
         return known
 
-    def _fewer(self, hops: int) -> int:
-        """The links that an event may pass after this one, whatever a neighbour says."""
-        return min(hops, self._hops) - 1
-
-    def _header(self, record: Record, life: str) -> tuple[EventHeader | None, bytes]:
+    def _header(self, record: Record, life: str) -> tuple[Came | None, bytes]:
         """The header of an event, as it leaves the site where it was published, and its JSON."""
         text, event = split_event(record.body)
         key = (text, record.topic, life)
@@ -611,16 +643,31 @@ class Link:
             header = EventHeader.read(text)
         except RecordError:
             return None, event
-        if header.origin is None:
-            if (partition := keys.partition_in(record.topic)) is None or header.missing:
-                return None, event  # nothing that a publisher there may write
-            header = replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
-            if len(self._headers) >= MOST_HEADERS:
-                self._headers.clear()
-            self._headers[key] = header
-        elif not keys.is_of_router(record.detail):
-            return None, event
-        return header, event
+        if header.origin is not None:
+            return self._came(header) if keys.is_of_router(record.detail) else None, event
+        if (partition := keys.partition_in(record.topic)) is None or header.missing:
+            return None, event  # nothing that a publisher there may write
+        came = self._came(
+            replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
+        )
+        if len(self._headers) >= MOST_HEADERS:
+            self._headers.clear()
+        self._headers[key] = came
+        return came, event
+
+
+def _by_topic(
+    entries: list[Entry], onward: list[tuple[EventHeader, bytes]], last: int
+) -> dict[str, list[Arrival]]:
+    """The events of an append, which come first in it, by topic; `last` is the number of its last entry."""
+    found: dict[str, list[Arrival]] = {}
+    first = last - len(entries) + 1
+    for number, (entry, (header, event)) in enumerate(zip(entries, onward, strict=False), first):
+        arrival = Arrival._make((number, entry.detail, entry.body, header, event))
+        if (others := found.get(entry.topic)) is None:
+            others = found[entry.topic] = []
+        others.append(arrival)
+    return found
 
 
 def _origin(header: EventHeader) -> str:

@@ -28,6 +28,7 @@ from tamis.pubsub.records import (
     read_drops,
     write,
 )
+from tamis.pubsub.router.arrivals import Arrivals
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import SITE
 from tamis.pubsub.router.table import Table
@@ -71,11 +72,13 @@ class Network:
         trust: Trust | None = None,
         clock: Callable[[], float] = time.monotonic,
         patience_seconds: float = PATIENCE_SECONDS,
+        arrivals: Arrivals | None = None,
     ) -> None:
         """After `link_seconds` without a sign of a neighbour, events take other ways.
 
         While this site is away, neighbours keep `link_bytes` for it, for `link_keep_seconds`. Other
         links wait at most `patience_seconds` for a neighbour that does not answer, until it is prompt again.
+        `arrivals` are those of the router of this process: it need not read again what links have stored.
         """
         self._log = log
         self._here = settings.site
@@ -98,6 +101,7 @@ class Network:
                 most_bytes=link_bytes,
                 keep_seconds=link_keep_seconds,
                 told=self._told,
+                arrivals=arrivals,
             )
             for name, opening in neighbours.items()
         }

@@ -41,6 +41,9 @@ class Ranges:
 
     def add(self, number: int) -> bool:
         """Add a number; returns whether it is new."""
+        if self.pairs and self.pairs[-1][1] + 1 == number:  # nearly always
+            self.pairs[-1] = (self.pairs[-1][0], number)
+            return True
         if number in self:
             return False
         place = bisect_right(self.pairs, (number, number))

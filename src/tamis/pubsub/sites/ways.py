@@ -46,6 +46,8 @@ def site_deliveries(
         header = matched.headers[row]
         if header is None or row in matched.dead:
             continue
+        if row in matched.came and len(header.targets) == 1:  # it goes no further
+            continue
         targets: list[Target] = [target for target in header.targets if target[0] != here]
         for site in wanting.get(row, nobody):
             sites[site] = number = sites.get(site, 0) + 1

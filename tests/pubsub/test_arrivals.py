@@ -1,0 +1,177 @@
+"""A router takes what a link of its process has just stored from memory instead of reading it again.
+
+Faults: an event that somebody else has stored before it, or in between, is passed over; events come in another
+order; events of a time at which the partition was another router's are missing; a log that was replaced is not
+noticed; an event is delivered for a subscription that had expired when it was stored; a cursor has another time
+than the event, so that the log looks rolled back; memory grows without end; all is read again nevertheless.
+"""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub.logs import run
+from pubsub.several_sites import Sites
+from tamis.pubsub import keys
+from tamis.pubsub.log import EVENTS, Entry, open_log
+from tamis.pubsub.records import Cursor, EventHeader, event_body
+from tamis.pubsub.router import arrivals as module
+from tamis.pubsub.router.arrivals import Arrival, Arrivals
+from tamis.pubsub.router.event_reader import EventReader
+from tamis.pubsub.router.router import Router
+
+
+def arrived(first: int, topics: list[str]) -> dict[str, list[Arrival]]:
+    """Events in the topics of their numbers, from `first` on, as a link knows them."""
+    found: dict[str, list[Arrival]] = {}
+    for number, topic in enumerate(topics, first):
+        if topic != keys.LINK:
+            body = event_body(EventHeader("bob", "rome").body(), b'{"n":%d}' % number)
+            arrival = Arrival(number, "link-rome", body, EventHeader("bob", "rome"), b'{"n":%d}' % number)
+            found.setdefault(topic, []).append(arrival)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_what_the_log_has(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def main() -> None:
+        log, arrivals = await open_log(f"sqlite:{tmp_path}/site.db"), Arrivals()
+        reader, cursors = EventReader(log, arrivals), {0: Cursor("r", 0), 1: Cursor("r", 0)}
+        from_memory = 0
+
+        async def route(partition: int) -> int:
+            cursor, most = cursors[partition], chance.choice([1, 3, 10, 1_000])
+            records, known = await reader.next(partition, cursor, most)
+            stored = await log.read(EVENTS, topic=f"p{partition}", after=cursor.position, most=len(records))
+            if records:
+                assert [r[:3] + r[4:] for r in records] == [r[:3] + r[4:] for r in stored]
+                assert (records[0], records[-1]) == (stored[0], stored[-1])
+                assert all(r.time <= s.time for r, s in zip(records, stored, strict=True))
+                for number, arrival in known.items():
+                    assert arrival.body == event_body(arrival.header.body(), arrival.event)
+                    assert arrival.seq == number
+                cursors[partition] = Cursor("r", records[-1].seq, time=records[-1].time)
+            arrivals.forget({f"p{number}": cursor.position for number, cursor in cursors.items()})
+            return len(known)
+
+        for _ in range(150):
+            arrivals.topics = frozenset(f"p{n}" for n in range(2) if chance.random() < 0.8)
+            for _ in range(chance.choice([1, 1, 4])):
+                topics = [chance.choice(["p0", "p1"]) for _ in range(chance.choice([0, 1, 5, 30]))]
+                topics.append(keys.LINK)
+                entries = [Entry(topic, "s.carl.a1", event_body(b"{}", b'{"n":0}')) for topic in topics]
+                by_link = chance.random() < 0.7
+                first = await log.end(EVENTS) + 1
+                found = arrived(first, topics)
+                if by_link:
+                    bodies = {arrival.seq: arrival for several in found.values() for arrival in several}
+                    entries = [
+                        Entry(topic, "link-rome", bodies[number].body if number in bodies else b"{}")
+                        for number, topic in enumerate(topics, first)
+                    ]
+                last = await log.append(EVENTS, entries)
+                if by_link and chance.random() < 0.9:  # or it died, and another process does not know
+                    arrivals.put(first, last, found)
+            from_memory += await route(chance.randrange(2))
+        for partition in cursors:
+            while (before := cursors[partition].position) is not None:
+                from_memory += await route(partition)
+                if cursors[partition].position == before:
+                    break
+            left = await log.read(EVENTS, topic=f"p{partition}", after=cursors[partition].position)
+            assert left == []
+        assert from_memory > 300
+        await log.close()
+
+    asyncio.run(main())
+
+
+def test_another_log_is_noticed(tmp_path: Path) -> None:
+    async def main() -> None:
+        log, arrivals = await open_log(f"sqlite:{tmp_path}/site.db"), Arrivals()
+        arrivals.topics = frozenset(["p0"])
+        other = [Entry("p0", "link-rome", b"{}\n{}")] * 5
+        await log.append(EVENTS, other)
+        arrivals.put(1, 5, arrived(1, ["p0"] * 5))
+        records, known = await EventReader(log, arrivals).next(0, Cursor("r", 0), 100)
+        assert [record.body for record in records] == [b"{}\n{}"] * 5
+        assert known == {}
+        await log.close()
+
+    run(main)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(module, "MOST_JOINED", 20)
+    arrivals, first = Arrivals(), 1
+    arrivals.topics = frozenset(["p0"])
+    for _ in range(100):
+        arrivals.put(first, first + 9, arrived(first, ["p0"] * 10))
+        first += 10
+    assert arrivals._size <= 10_000
+    assert arrivals._size == sum(run.size for run in arrivals._runs) > 5_000
+    run = arrivals.behind("p0", 0)
+    assert run is not None
+    assert run.first > 500
+
+
+def counting(log: Any) -> list[int]:
+    """How many records of events are read of a log from now on."""
+    count, read = [0], log.read
+
+    async def counted(stream: str, **how: Any) -> Any:
+        found = await read(stream, **how)
+        count[0] += len(found) if stream == EVENTS else 0
+        return found
+
+    log.read = counted
+    return count
+
+
+def test_it_is_not_read_again(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            count = counting(sites.sites["b"].log)
+            bob = await sites.sites["a"].publisher("bob")
+            for start in range(0, 600, 100):
+                await bob.publish([{"n": start + n} for n in range(100)])
+                await sites.step()
+            await sites.settle()
+            assert [event["n"] for event in await sites.heard(ann)] == list(range(600))
+            assert count[0] < 50
+
+    run(main)
+
+
+def test_an_event_that_came_after_a_subscription_had_expired(tmp_path: Path) -> None:
+    """Those before it came in time; all of them are routed at once."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob, carl = [await sites.sites["a"].publisher(name) for name in ("bob", "bob")]
+            b, network = sites.sites["b"].log, sites.networks["b"]
+            for number, publisher in enumerate((bob, carl)):
+                await publisher.publish([{"n": 3 * number + n} for n in range(3)])
+                await sites.routers["a"].step()
+                assert await network.step() == 3
+            records = [r for topic in ("p0", "p1") for r in await b.read(EVENTS, topic=topic)]
+            assert len(records) == 6
+            times = sorted({record.time for record in records})
+            assert len(times) == 2
+            await ann.subscribe("all", "TRUE", expires=times[1])
+            await sites.routers["b"].step()
+            assert [event["n"] for event in await sites.heard(ann)] == [0, 1, 2]
+
+    run(main)
