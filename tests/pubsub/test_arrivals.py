@@ -175,3 +175,30 @@ def test_an_event_that_came_after_a_subscription_had_expired(tmp_path: Path) -> 
             assert [event["n"] for event in await sites.heard(ann)] == [0, 1, 2]
 
     run(main)
+
+
+def test_a_replica_that_lags_behind_delays_nothing_for_long(tmp_path: Path) -> None:
+    """Fault: a partition in which nothing was found is not looked at until something else is published."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            site, now = sites.sites["a"], [0.0]
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings, clock=lambda: now[0])
+            await router.step()
+            await (await site.publisher("bob")).publish({"n": 1})
+            read = site.log.read
+
+            async def lagging(stream: str, **how: Any) -> Any:
+                return [] if stream == EVENTS else await read(stream, **how)
+
+            site.log.read = lagging  # type: ignore[method-assign]
+            assert await router.step() == 0
+            site.log.read = read  # type: ignore[method-assign]
+            for _ in range(5):
+                now[0] += 1
+                await router.step()
+            assert await sites.heard(ann) == [{"n": 1}]
+
+    run(main)

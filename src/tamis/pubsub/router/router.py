@@ -250,6 +250,8 @@ class Router:
             self._signed_seq = await self.log.append(STATE, [Entry(keys.ROUTER, self.name, sign)])
             self._signed_at = now
             self._has_looked = False
+            for lease in self.leases.values():
+                lease.empty_at = None  # a replica that lagged behind may have been asked
         signs = self.table.others.of(keys.ROUTER)
         for name, record in signs.items():
             if self._signs.get(name, (0, 0.0))[0] != record.seq:
