@@ -18,7 +18,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tamis._extras import missing_extra
@@ -330,12 +330,11 @@ class NatsLog:
         for start in range(0, len(requests), MOST_IN_FLIGHT):
             answers = await self._direct(stream, requests[start : start + MOST_IN_FLIGHT], are_batches=False)
             found |= {record.seq: record for record in answers.records}
+        asked = set(wanted)
         for start in range(0, len(ranges), MOST_RANGES_IN_FLIGHT):
-            answers = await self._direct(
-                stream, ranges[start : start + MOST_RANGES_IN_FLIGHT], are_batches=True
-            )
-            asked = set(wanted)
-            found |= {record.seq: record for record in answers.records if record.seq in asked}
+            some = ranges[start : start + MOST_RANGES_IN_FLIGHT]
+            answers = await self._direct(stream, some, are_batches=True, wanted=asked)
+            found |= {record.seq: record for record in answers.records}
         # A replica that lags behind does not know yet what the leader has.
         missing = [number for number in wanted if number not in found]
         for answer in await self._leader(stream, [{"seq": number} for number in missing]):
@@ -582,12 +581,18 @@ class NatsLog:
         return answer
 
     async def _direct(
-        self, stream: str, requests: list[dict[str, Any]], *, are_batches: bool, subject: str = ""
+        self,
+        stream: str,
+        requests: list[dict[str, Any]],
+        *,
+        are_batches: bool,
+        subject: str = "",
+        wanted: Container[int] | None = None,
     ) -> Answers:
         """What answers direct requests: one message each, or a batch; or the last message of a subject."""
         from nats.errors import Error  # noqa: PLC0415 - an extra
 
-        answers = Answers(len(requests), are_batches, self._prefixes[stream])
+        answers = Answers(len(requests), are_batches, self._prefixes[stream], wanted)
         if not requests:
             return answers
         name = f"DIRECT.GET.{self._stream(stream)}" + (f".{subject}" if subject else "")

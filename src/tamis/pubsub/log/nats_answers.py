@@ -9,7 +9,7 @@ everything does, if this release of the library is not known here.
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -43,8 +43,10 @@ class Answers:
     it, and the end names the last: what a connection lost on the way is noticed.
     """
 
-    def __init__(self, requests: int, are_batches: bool, prefix: int) -> None:
-        """`prefix` is how much of a subject comes before its topic."""
+    def __init__(
+        self, requests: int, are_batches: bool, prefix: int, wanted: Container[int] | None = None
+    ) -> None:
+        """`prefix` is how much of a subject comes before its topic; of `wanted`, others are left out."""
         self.records: list[Record] = []
         self.known_until = 0
         """The number up to which the answer is sure; 0 where the server did not say."""
@@ -57,6 +59,7 @@ class Answers:
         self._left = requests
         self._are_batches = are_batches
         self._prefix = prefix
+        self._wanted = wanted
         self._subject, self._topic, self._detail = b"", "", ""
         self._before = 0
         self._whole: int | None = None
@@ -65,6 +68,8 @@ class Answers:
 
     def stored(self, subject: bytes, number: int, stamp: bytes, before: int, body: bytes) -> None:
         """A stored message; `before` is the number of the one before it in its batch."""
+        if self._wanted is not None and number not in self._wanted:
+            return
         if subject != self._subject:  # a session's events have the same
             self._subject = subject
             self._topic, _, self._detail = subject[self._prefix :].decode().partition(".")

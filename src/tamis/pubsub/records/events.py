@@ -48,7 +48,6 @@ _TARGET = re.compile(rb"\[" + _NAME + rb"," + _NUMBER + rb"\]")
 _ONE = rb'\["%s{1,%d}",(?:0|[1-9][0-9]{0,14})\]' % (_CHARACTER, MOST_NAME_BYTES)
 _START = re.compile(rb'\{"v":1,"p":%s,"o":%s,"l":%s,"n":%s,"h":%s' % (_TEXT, _NAME, _LIFE, _NUMBER, _NUMBER))
 _TO = b',"to":['
-_END = b"]}"
 _TARGETS = re.compile(rb"((?:%s(?:,%s)*)?)\]\}" % (_ONE, _ONE))
 """The header of an event from another site as `body` writes it, of ASCII characters without escapes: what is
 the same for all of a publisher's events, and the sites that one is on its way to."""
@@ -131,7 +130,7 @@ def to_targets(targets: Iterable[Target]) -> bytes:
     >>> to_targets([("rome", 3)])
     b',"to":[["rome",3]]}'
     """
-    return _TO + ",".join([f"[{_quoted(site)},{number}]" for site, number in targets]).encode() + _END
+    return f',"to":[{",".join([f"[{_quoted(site)},{number}]" for site, number in targets])}]}}'.encode()
 
 
 @lru_cache(maxsize=1_000)

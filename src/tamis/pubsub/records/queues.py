@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tamis.pubsub.names import MOST_NAME_BYTES, is_name
 from tamis.pubsub.records import fields as layout
 from tamis.pubsub.records.events import Target, is_target_list
 from tamis.pubsub.records.fields import Fields, are_pairs, is_seconds, write
@@ -14,6 +15,12 @@ _PLAIN_DELIVERY = re.compile(
     rb'\{"v":1,"n":([1-9][0-9]{0,14}),"e":\[((?:[1-9][0-9]{0,14},)*[1-9][0-9]{0,14})\],"b":([1-9][0-9]{0,14})\}'
 )
 """A delivery as `plain_delivery` writes it."""
+_SITE = rb'("[ !#-\[\]-~]{1,%d}",)' % MOST_NAME_BYTES
+_DELIVERY_TO_ONE = re.compile(
+    rb'\{"v":1,"n":([1-9][0-9]{0,14}),"e":\[((?:[1-9][0-9]{0,14},)*[1-9][0-9]{0,14})\],"b":([1-9][0-9]{0,14})'
+    rb',"to":\[\[\[' + _SITE + rb"[1-9][0-9]{0,14}\]\](?:,\[\[\4[1-9][0-9]{0,14}\]\])*\]\}"
+)
+"""A delivery whose events are all on their way to one site: nearly all between neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,14 @@ class Delivery:
         if plain is not None:  # nearly all, and there are many
             first, events, size = plain.groups()
             return cls(int(first), tuple([int(number) for number in events.split(b",")]), int(size))
+        if (to_one := _DELIVERY_TO_ONE.fullmatch(body)) is not None:
+            first, events, size, site = to_one.groups()
+            numbers = tuple([int(number) for number in events.split(b",")])
+            ends = body[to_one.start(4) + len(site) : -len(b"]]]}")].split(b"]],[[" + site)
+            name = site[1:-2].decode()
+            targets = tuple([((name, int(end)),) for end in ends])
+            if len(targets) == len(numbers) and is_name(name):
+                return cls(int(first), numbers, int(size), targets=targets)
         fields = Fields(body, "delivery")
         events = tuple(fields.numbers("e"))
         targets = fields.optional(
