@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from pubsub.one_thread import one_thread
+
 
 class Played(Protocol):
     """A history that can be played."""
@@ -21,6 +23,11 @@ H = TypeVar("H", bound=Played)
 
 def play(kind: Callable[[int, Path, Any], H], seed: int, folder: Path, settings: Any) -> H:
     """Play a history; one that fails names its seed, and the fewest steps after which it still does."""
+    with one_thread():
+        return _play(kind, seed, folder, settings)
+
+
+def _play(kind: Callable[[int, Path, Any], H], seed: int, folder: Path, settings: Any) -> H:
     history = kind(seed, folder, settings)
     try:
         asyncio.run(history.run())
