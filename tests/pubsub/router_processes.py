@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0
+PATIENCE = 600.0
+"""A busy machine is no fault: starting a process can take a minute."""
 
 
 class RouterProcess:
