@@ -23,7 +23,7 @@ from tamis.pubsub.service.config import ConfigError, config_of, read_config
 from tamis.pubsub.site import connect
 from tamis.pubsub.sites.advertised import Advertised
 from tamis.pubsub.sites.interest import InterestEntry
-from tamis.pubsub.sites.link import LinkCursor
+from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.network import Network
 from tamis.pubsub.sites.told import is_newer
 from tamis.pubsub.sites.topology import SiteLinks

@@ -16,7 +16,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogUnavailableError
 from tamis.pubsub.records import Delivery, Drops, EventHeader, event_body
 from tamis.pubsub.sites.interest import Generalising
-from tamis.pubsub.sites.link import REROUTE_LANE
+from tamis.pubsub.sites.link_cursor import REROUTE_LANE
 from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.topology import SiteLinks, Topology
 

@@ -1,8 +1,9 @@
 """Events that a link of this process has just stored: its router need not read them from the log again.
 
-An append has consecutive numbers. So whoever wrote it knows every record from its first to its last; what lies
-before it, only the log knows. A router reads up to the first of these events and takes the others from here.
-It also looks at the last: that one's time becomes part of its position, and the log shows that it has them.
+An append has consecutive numbers. So whoever wrote it knows every record from its first to its last; what
+lies before it, only the log knows. A router reads up to the first of these events and takes the others from
+here. It also looks at the last: that one's time becomes part of its position, and the log shows that it still
+has them.
 
           position            first                             last
     log  ────●──────────────────●─────────────────────────────────●───────────▶

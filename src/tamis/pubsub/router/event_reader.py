@@ -1,4 +1,4 @@
-"""Reading the next batch of a partition: from the log, and from what a link of this process has just stored."""
+"""Reads the next batch of a partition: from the log, and from what a link of this process has just stored."""
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import EVENTS, MOST_READ_BYTES, Log, Record

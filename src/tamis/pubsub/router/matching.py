@@ -114,10 +114,7 @@ def _came_for(header: EventHeader | None, site: str) -> bool:
     """Whether an event came from another site for subscribers here."""
     if header is None or header.origin is None:
         return False
-    for target, _ in header.targets:
-        if target == site:
-            return True
-    return False
+    return site in dict(header.targets)
 
 
 def _is_published(header: EventHeader | None) -> bool:

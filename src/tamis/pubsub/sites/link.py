@@ -11,7 +11,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ from tamis.pubsub.records import (
 from tamis.pubsub.router.arrivals import Arrival, Arrivals
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.told import Told, Trust
 from tamis.pubsub.subscriber import ANY_LANE
@@ -74,67 +75,9 @@ MOST_REMEMBERED = 1_000
 """Origins whose seen numbers are in memory."""
 MOST_ORIGINS = 10_000
 """The maximum number of new origins a link accepts: partitions of a site, in one life of its log."""
-REROUTE_LANE = "x.0"
-"""Where events go that could not go their first way."""
 _LANE = re.compile(r"(?:0|[1-9][0-9]{0,2})\.[0-9]|x\.0")
 """The lanes of a queue, with a partition below `MOST_PARTITIONS`. A neighbour can make up others, and the
 next number of each lane is remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCursor:
-    """How far a neighbour's queue is taken over.
-
-    >>> LinkCursor.read(LinkCursor(7, 2, "life", "mark").body()).part
-    2
-    """
-
-    after: int = 0
-    part: int = 0
-    """How many events of the next record are taken."""
-    life: str = ""
-    mark: str = ""
-    """A digest of the last record that was taken: another one there means that the log was rolled back."""
-    time: int = 0
-    """When that record was stored. In a log that was rolled back, older records were taken."""
-    expected: dict[str, int] = field(default_factory=dict)
-    """The next number of each lane of the queue: a higher one says that events were dropped there."""
-
-    def body(self) -> bytes:
-        """The record."""
-        position = {"after": self.after, "part": self.part}
-        life = {"life": self.life, "mark": self.mark, "time": self.time}
-        return write({**position, **life, "expected": self.expected})
-
-    @classmethod
-    def read(cls, body: bytes) -> "LinkCursor":
-        """Read a record."""
-        fields = Fields(body, "position of a link")
-        return cls(
-            fields.number("after"),
-            fields.number("part", 0),
-            fields.text("life", ""),
-            fields.text("mark", ""),
-            fields.number("time", 0),
-            fields.counts("expected"),
-        )
-
-    def missing(self, lane: str, first: int) -> range:
-        """The deliveries that are missing before one.
-
-        >>> LinkCursor(expected={"0.0": 3}).missing("0.0", 5), LinkCursor().missing("0.0", 5)
-        (range(3, 5), range(5, 5))
-        """
-        expected = self.expected.get(lane, self.expected.get(ANY_LANE, 0))
-        return range(expected or first, first)
-
-    def counts_back(self, lane: str, first: int) -> bool:
-        """Whether a lane has begun again: then its log is an older copy of itself that has grown.
-
-        >>> LinkCursor(expected={"0.0": 3}).counts_back("0.0", 2)
-        True
-        """
-        return 0 < first < self.expected.get(lane, 0) and lane != REROUTE_LANE
 
 
 class Missing(NamedTuple):
@@ -509,17 +452,21 @@ class Link:
         for place, entry in enumerate(reversed(entries)):
             if entry.key in fences:
                 self._fences[entry.key] = self._written[entry.key] = last - place
+        await self._trim(seen)
+        if closed := sum(self._seen[origin].closed for origin in touched):
+            logger.warning("too many holes", extra={"site": self.neighbour, "closed": closed})
+            for origin in touched:
+                self._seen[origin].closed = 0
+        return taken
+
+    async def _trim(self, seen: list[Entry]) -> None:
+        """Remove old records of positions and seen numbers, from time to time."""
         self._appends += 1
         self._untrimmed += sum(len(entry.body) for entry in seen)
         if self._appends % TRIM_EVERY == 0 or self._untrimmed > TRIM_BYTES:
             written, self._written, self._untrimmed = self._written, {}, 0
             for key, number in written.items():
                 await self._log.trim(EVENTS, number, *key)
-        if closed := sum(self._seen[origin].closed for origin in touched):
-            logger.warning("too many holes", extra={"site": self.neighbour, "closed": closed})
-            for origin in touched:
-                self._seen[origin].closed = 0
-        return taken
 
     def _told_missing(self, topic: str, count: int, reason: str) -> Entry:
         """Tell every subscriber here that the neighbour dropped events before we took them."""

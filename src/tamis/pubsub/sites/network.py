@@ -34,7 +34,8 @@ from tamis.pubsub.router.matching import SITE
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.advertised import Advertised, heard_of, others_advertise
 from tamis.pubsub.sites.interest import Generalising, Interest, InterestEntry
-from tamis.pubsub.sites.link import REROUTE_LANE, Link
+from tamis.pubsub.sites.link import Link
+from tamis.pubsub.sites.link_cursor import REROUTE_LANE
 from tamis.pubsub.sites.told import Told, Trust
 from tamis.pubsub.sites.topology import SiteLinks
 from tamis.pubsub.sites.ways import topology_of
