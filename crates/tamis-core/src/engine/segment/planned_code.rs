@@ -3,6 +3,9 @@
 //! Jumps are near, and bits have small numbers: a word is seven bits per byte, lowest first, and all bytes but its last have
 //! their top bit set. So code is read from either end.
 
+/// The most bytes that a word takes.
+pub const MOST_BYTES: usize = 5;
+
 /// Appends words.
 pub fn put_words(words: &[u32], out: &mut Vec<u8>) {
     for word in words {
