@@ -32,6 +32,7 @@ mod value;
 pub mod xml;
 
 pub use error::{Error, ExpressionError, Place, Result};
+pub use prefetch::prefetch;
 pub use snapshot::{AtomicFile, SharedSlice, Snapshot, SnapshotWriter, fuzz_snapshot};
 pub use subscription::{Id, IdKind, IdRef, Subscription};
 pub use suggest::suggest;

@@ -11,6 +11,7 @@ use std::sync::Weak;
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use tamis_core::engine::{Location, Version};
+use tamis_core::prefetch;
 
 use crate::ids::id_to_python;
 
@@ -37,32 +38,31 @@ struct Place {
 }
 
 impl IdCache {
-    /// Calls `use_it` with what finds the id of each match.
-    pub fn with_ids<'py, T>(
+    /// The ids of some matches.
+    pub fn ids<'py>(
         &self,
         py: Python<'py>,
         version: &dyn Version,
-        use_it: impl FnOnce(&mut dyn FnMut(Location) -> PyResult<Bound<'py, PyAny>>) -> T,
-    ) -> T {
+        matches: &[Location],
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let plain = |location: Location| id_to_python(py, version.id(location));
         let (Some(mut cached), Some(rows)) = (self.0.try_lock(), version.row_ids()) else {
-            return use_it(&mut { plain });
+            return matches.iter().map(|location| plain(*location)).collect();
         };
         cached.prepare(rows, version);
-        use_it(&mut |location| match location {
-            Location::Row { part, row } if !cached.places.is_empty() => {
-                let at = (row as usize).wrapping_add((part as usize) << 12) & (cached.places.len() - 1);
-                match &cached.places[at] {
-                    Some(place) if place.row == row && place.part == part => Ok(place.id.bind(py).clone()),
-                    _ => {
-                        let id = plain(location)?;
-                        cached.places[at] = Some(Place { part, row, id: id.clone().unbind() });
-                        Ok(id)
-                    }
+        let mut ids = Vec::with_capacity(matches.len());
+        for (at, location) in matches.iter().enumerate() {
+            cached.fetch(&matches[at..]);
+            ids.push(match cached.get(*location) {
+                Some(id) => id.bind(py).clone(),
+                None => {
+                    let id = plain(*location)?;
+                    cached.keep(*location, &id);
+                    id
                 }
-            }
-            _ => plain(location),
-        })
+            });
+        }
+        Ok(ids)
     }
 }
 
@@ -78,5 +78,37 @@ impl Cached {
             self.places.resize_with(total.next_power_of_two().min(MOST_PLACES), || None);
         }
         self.places.shrink_to_fit();
+    }
+
+    /// The place of a match that may be cached.
+    #[inline]
+    fn place_of(&self, location: Location) -> Option<usize> {
+        let Location::Row { part, row } = location else { return None };
+        Some((row as usize).wrapping_add((part as usize) << 12) & self.places.len().checked_sub(1)?)
+    }
+
+    /// The id of a match, if it is cached.
+    #[inline]
+    fn get(&self, location: Location) -> Option<&Py<PyAny>> {
+        let place = self.places[self.place_of(location)?].as_ref()?;
+        (location == Location::Row { part: place.part, row: place.row }).then_some(&place.id)
+    }
+
+    fn keep(&mut self, location: Location, id: &Bound<'_, PyAny>) {
+        if let (Location::Row { part, row }, Some(at)) = (location, self.place_of(location)) {
+            self.places[at] = Some(Place { part, row, id: id.clone().unbind() });
+        }
+    }
+
+    /// Fetches what matches further on will need: first their places, then the counts of references.
+    #[inline]
+    fn fetch(&self, matches: &[Location]) {
+        const FETCH_AHEAD: usize = 8;
+        if let Some(place) = matches.get(2 * FETCH_AHEAD).and_then(|later| self.place_of(*later)) {
+            prefetch(&self.places[place]);
+        }
+        if let Some(id) = matches.get(FETCH_AHEAD).and_then(|soon| self.get(*soon)) {
+            prefetch(id.as_ptr());
+        }
     }
 }

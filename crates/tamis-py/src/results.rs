@@ -47,10 +47,7 @@ impl Found {
     pub fn to_list<'py>(&self, py: Python<'py>, cache: &IdCache) -> PyResult<Bound<'py, PyList>> {
         match self {
             _ if self.len() == 0 => Ok(PyList::empty(py)),
-            Found::Kept(version, places) => cache.with_ids(py, &**version, |id| {
-                let ids = places.iter().map(|place| id(*place)).collect::<PyResult<Vec<_>>>()?;
-                PyList::new(py, ids)
-            }),
+            Found::Kept(version, places) => PyList::new(py, cache.ids(py, &**version, places)?),
             Found::Copied(ids) => {
                 let ids = ids.iter().map(|id| id_to_python(py, id.as_ref()));
                 PyList::new(py, ids.collect::<PyResult<Vec<_>>>()?)

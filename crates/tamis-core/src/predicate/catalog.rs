@@ -14,6 +14,7 @@
 //!
 //! An *access key* is a bit, or one of the keys after them that stand for two-sided intervals.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
@@ -107,6 +108,11 @@ pub trait Fired {
 
     /// One access key.
     fn key(&mut self, key: u32);
+
+    /// Consecutive keys of intervals.
+    fn keys(&mut self, keys: Range<u32>) {
+        keys.for_each(|key| self.key(key));
+    }
 
     /// A run of keys `from..to` of cuts, not empty; the keys of the table end at `end`.
     fn run(&mut self, from: u32, to: u32, end: u32);
@@ -399,7 +405,7 @@ impl Catalog {
         }
         self.fire_cuts(table, rank, rank, bits, fired);
         if table.list == NONE {
-            self.interval_tree.stab(table.tree, rank, |key| fired.key(key));
+            self.interval_tree.stab(table.tree, rank, |keys| fired.keys(keys));
         } else {
             self.interval_lists.stab(table.list, rank).iter().for_each(|key| fired.key(*key));
         }

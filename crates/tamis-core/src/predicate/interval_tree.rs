@@ -5,6 +5,8 @@
 //! a prefix of the first list; on the right, a prefix of the second. A search walks one path and reads only
 //! the intervals it finds and one more entry per node.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
 
 use crate::snapshot::SharedSlice;
@@ -25,25 +27,26 @@ pub struct IntervalTreeNode {
 #[derive(Clone, Default)]
 pub struct IntervalTree {
     pub nodes: SharedSlice<IntervalTreeNode>,
-    /// (low end, key), per node in rising order.
+    /// (low end, key), per node in rising order; the keys are consecutive.
     pub by_low: SharedSlice<[u32; 2]>,
     /// (high end, key), per node in falling order.
     pub by_high: SharedSlice<[u32; 2]>,
 }
 
 impl IntervalTree {
-    /// Calls `found` with the key of every interval of the tree that contains `point`.
-    pub fn stab(&self, root: u32, point: u32, mut found: impl FnMut(u32)) {
+    /// Calls `found` with runs of the keys of all intervals of the tree that contain `point`.
+    pub fn stab(&self, root: u32, point: u32, mut found: impl FnMut(Range<u32>)) {
         let mut at = root;
         while at != NONE {
             let node = &self.nodes[at as usize];
             let list = node.first as usize..(node.first + node.len) as usize;
             if point <= node.centre {
-                for [low, key] in &self.by_low[list] {
-                    if *low > point {
-                        break;
-                    }
-                    found(*key);
+                let list = &self.by_low[list];
+                let count = list.iter().take_while(|[low, _]| *low <= point).count() as u32;
+                if let Some([_, first]) = list.first()
+                    && count > 0
+                {
+                    found(*first..*first + count);
                 }
                 at = if point == node.centre { NONE } else { node.left };
             } else {
@@ -51,7 +54,7 @@ impl IntervalTree {
                     if *high < point {
                         break;
                     }
-                    found(*key);
+                    found(*key..*key + 1);
                 }
                 at = node.right;
             }
@@ -90,7 +93,7 @@ pub struct IntervalTreeBuilder {
 
 impl IntervalTreeBuilder {
     /// Builds one tree over closed intervals `(low, high, name)` and returns its root. Each interval
-    /// is given its key when its turn comes: node by node, by rising low end.
+    /// is given its key when its turn comes, node by node, by rising low end; each is one more than the last.
     pub fn tree(&mut self, intervals: Vec<(u32, u32, u32)>, key_of: &mut impl FnMut(u32) -> u32) -> u32 {
         if intervals.is_empty() {
             return NONE;
@@ -139,13 +142,22 @@ mod tests {
             let intervals: Vec<_> =
                 ends.iter().enumerate().map(|(key, (a, b))| (*a.min(b), *a.max(b), key as u32)).collect();
             let mut builder = IntervalTreeBuilder::default();
-            let root = builder.tree(intervals.clone(), &mut |name| name);
+            let mut key_of = vec![0; intervals.len()];
+            let mut next_key = 7;
+            let root = builder.tree(intervals.clone(), &mut |name| {
+                key_of[name as usize] = next_key;
+                next_key += 1;
+                next_key - 1
+            });
             let tree = builder.finish();
             let expected = |from: u32, to: u32| -> Vec<u32> {
-                intervals.iter().filter(|(a, b, _)| *a <= to && *b >= from).map(|(_, _, key)| *key).collect()
+                let inside = intervals.iter().filter(|(a, b, _)| *a <= to && *b >= from);
+                let mut keys: Vec<u32> = inside.map(|(_, _, name)| key_of[*name as usize]).collect();
+                keys.sort_unstable();
+                keys
             };
             let mut found = vec![];
-            tree.stab(root, low, |key| found.push(key));
+            tree.stab(root, low, |keys| found.extend(keys));
             found.sort_unstable();
             prop_assert_eq!(found, expected(low, low));
             let mut found = vec![];

@@ -1,11 +1,11 @@
 //! Finds subscriptions that share parts of their expressions.
 //!
 //! Sharing happens within a segment. So the neighbours of a subscription are those in the same segment that have the same
-//! unit, or whose code uses a unit that its code uses.
+//! unit, or that need a unit that it needs.
 
 use super::view::View;
 use crate::engine::contract::Location;
-use crate::engine::segment::layout::Layout;
+use crate::engine::segment::layout::{ACCEPTS, Layout};
 use crate::engine::segment::program::Leaf;
 
 /// The living rows of the same segment that share code with a row, in the order of their ids.
@@ -15,11 +15,12 @@ pub fn neighbours(view: &View, part: u32, row: u32) -> Vec<Location> {
     let Some(own) = (0..layout.units()).find(|unit| layout.rows_of(*unit).contains(&row)) else {
         return vec![];
     };
+    let asked = Asked::of(layout);
     let mut shared = vec![false; layout.units() as usize];
-    mark_asked(layout, own, &mut shared);
+    asked.mark(own, &mut shared);
     shared[own as usize] = true;
     let mut rows: Vec<u32> = (0..layout.units())
-        .filter(|unit| shared[*unit as usize] || asked_by(layout, *unit).any(|asked| shared[asked as usize]))
+        .filter(|unit| shared[*unit as usize] || asked.by(*unit).any(|asked| shared[asked as usize]))
         .flat_map(|unit| layout.rows_of(unit))
         .copied()
         .filter(|other| *other != row && !held.tombstones.is_removed(*other, view.generation))
@@ -28,17 +29,36 @@ pub fn neighbours(view: &View, part: u32, row: u32) -> Vec<Location> {
     rows.into_iter().map(|row| Location::Row { part, row }).collect()
 }
 
-/// The units that the code of one asks for.
-fn asked_by(layout: &Layout, unit: u32) -> impl Iterator<Item = u32> + '_ {
-    let (kind, code) = layout.code_of(unit);
-    let (first, step) = kind.leaf_words();
-    code.iter().skip(first).step_by(step).filter_map(|word| Leaf(*word).as_unit())
+/// Which units need which others: their code asks for them, or it leaves them out because the unit waits for them.
+struct Asked<'a> {
+    layout: &'a Layout,
+    /// Pairs of a unit and one that it waits for, sorted.
+    awaited: Vec<(u32, u32)>,
 }
 
-fn mark_asked(layout: &Layout, unit: u32, marked: &mut [bool]) {
-    for asked in asked_by(layout, unit) {
-        if !std::mem::replace(&mut marked[asked as usize], true) {
-            mark_asked(layout, asked, marked);
+impl<'a> Asked<'a> {
+    fn of(layout: &'a Layout) -> Self {
+        let awaited = (0..layout.single_row).flat_map(|awaited| {
+            let waiting = &layout.entries[layout.waiting_for(awaited)];
+            waiting.iter().map(move |[flagged, _]| (flagged & !ACCEPTS, awaited))
+        });
+        let mut awaited: Vec<(u32, u32)> = awaited.collect();
+        awaited.sort_unstable();
+        Self { layout, awaited }
+    }
+
+    /// The units that one needs.
+    fn by(&self, unit: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.awaited.partition_point(|(waiting, _)| *waiting < unit);
+        let awaited = self.awaited[first..].iter().take_while(move |(waiting, _)| *waiting == unit);
+        self.layout.leaves_of(unit).filter_map(Leaf::as_unit).chain(awaited.map(|(_, awaited)| *awaited))
+    }
+
+    fn mark(&self, unit: u32, marked: &mut [bool]) {
+        for asked in self.by(unit) {
+            if !std::mem::replace(&mut marked[asked as usize], true) {
+                self.mark(asked, marked);
+            }
         }
     }
 }

@@ -217,14 +217,15 @@ impl View {
     }
 }
 
-/// Sorts distinct rows of one segment. Where they are many, marking them in a set is faster than comparing.
+/// Sorts distinct rows of one segment. Unless they are few, marking them in a set is faster than comparing.
 pub(super) fn sort_by_row(found: &mut [Location], rows: usize) {
     let row_of = |location: &Location| match location {
         Location::Row { row, .. } => *row,
         Location::Buffer(_) => unreachable!("these are rows"),
     };
     let Some(&Location::Row { part, .. }) = found.first() else { return };
-    if found.len() * 64 < rows {
+    let comparisons = found.len() * (found.len().ilog2() as usize + 1);
+    if comparisons < rows / 64 {
         return found.sort_unstable_by_key(row_of);
     }
     let mut marked = vec![0u64; rows.div_ceil(64)];

@@ -3,7 +3,8 @@
 //! An expression can only be true if one of its access predicates is: for an AND those of its most selective child, for
 //! an OR those of all its children. The rest is evaluated only when an access predicate fires. Each access entry also
 //! names one more test, the most selective of the other conditions, so that nearly all candidates are dropped on one bit
-//! without touching them.
+//! without touching them. Which child of an AND is the access is decided by both: one that fires more often is better if it
+//! leaves a good test, because running a unit takes several times as long as looking at an entry.
 
 use super::program::{Leaf, PlannedLeaf, Tree};
 use crate::predicate::catalog::TRUE_BIT;
@@ -114,6 +115,26 @@ fn least_cost(tree: &Tree, presence: &impl Fn(u32) -> f64) -> f64 {
     }
 }
 
+/// What looking at an entry takes, and what running the code of a unit takes, in the same measure.
+const ENTRY_WORK: f64 = 1.0;
+const UNIT_WORK: f64 = 5.0;
+
+/// The work for accesses that fire this often, if a test that holds this often decides whether the unit is run.
+fn work(often: f64, test: f64) -> f64 {
+    often * (ENTRY_WORK + UNIT_WORK * test)
+}
+
+/// How often the most selective test among some children of an AND holds; 1 if there is none.
+fn best_test(children: &[Tree], is_eligible: impl Fn(usize, Leaf) -> bool) -> f64 {
+    let tests = children.iter().enumerate().filter_map(|(at, child)| match child {
+        Tree::Leaf(leaf) if leaf.leaf.as_unit().is_none() && is_eligible(at, leaf.leaf) => {
+            Some(leaf.selectivity)
+        }
+        _ => None,
+    });
+    tests.fold(1.0, f64::min)
+}
+
 /// Adds the accesses of a tree and returns how often one of them fires.
 fn add_accesses(tree: &Tree, presence: &impl Fn(u32) -> f64, out: &mut Vec<Access>) -> f64 {
     match tree {
@@ -139,19 +160,25 @@ fn leaf_access(planned: &PlannedLeaf) -> (f64, Access) {
 }
 
 fn add_and(children: &[Tree], presence: &impl Fn(u32) -> f64, out: &mut Vec<Access>) -> f64 {
-    let costs = children.iter().enumerate().map(|(at, child)| (least_cost(child, presence), at));
-    let Some((least, rarest)) = costs.reduce(|best, next| if next.0 < best.0 { next } else { best }) else {
+    let of_children = children.iter().enumerate().map(|(at, child)| {
+        (work(least_cost(child, presence), best_test(children, |other, _| other != at)), at)
+    });
+    let Some((least, best)) = of_children.reduce(|best, next| if next.0 < best.0 { next } else { best })
+    else {
         let key = Key::Bit(TRUE_BIT);
         out.push(Access { key, implied: [None, None], test: ALWAYS, suffices: true });
         return 1.0;
     };
     let first = out.len();
-    let (cost, from) = match best_interval(children, presence) {
-        Some((cost, access)) if cost < least => {
+    let interval = best_interval(children, presence).filter(|(often, access)| {
+        work(*often, best_test(children, |_, leaf| !access.implied.contains(&Some(leaf)))) < least
+    });
+    let (cost, from) = match interval {
+        Some((often, access)) => {
             out.push(access);
-            (cost, None)
+            (often, None)
         }
-        _ => (add_accesses(&children[rarest], presence, out), Some(rarest)),
+        None => (add_accesses(&children[best], presence, out), Some(best)),
     };
     for access in &mut out[first..] {
         let established = access.test.leaf;

@@ -13,6 +13,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::iter::once;
 use std::ops::{ControlFlow, Range};
 
 use super::layout::{ACCEPTS, BLOCK, Layout};
@@ -193,7 +194,7 @@ impl<C: RankingCollector> Search<'_, C> {
             && let Some((from, to)) = runs.first_mut()
         {
             let end = (*from + GATHER - gathered).min(*to);
-            self.event.queue_entries(*from as usize..end as usize, self.queue);
+            self.event.queue_entries(once(*from as usize..end as usize), self.queue);
             gathered += end - *from;
             *from = end;
             if end == *to {
@@ -273,7 +274,7 @@ impl<C: RankingCollector> Search<'_, C> {
             let (entries, entry_bounds) = (&layout.entries[run.clone()], &entry_bounds[run]);
             for ((number, [_, test]), entry_bound) in (*from..*to).zip(entries).zip(entry_bounds) {
                 queue[end] = number;
-                end += (event.bit(Leaf(*test)) & (entry_bound.bound >= least_bound)) as usize;
+                end += (Leaf(*test).holds(event.bits) & (entry_bound.bound >= least_bound)) as usize;
             }
         }
         queue.truncate(end);
@@ -298,13 +299,14 @@ impl<C: RankingCollector> Search<'_, C> {
     fn decide_promised(&mut self, best: &[Promise]) {
         let Self { event, queue, work, order } = self;
         let layout = event.layout();
+        let shares = layout.shares_much();
         queue.clear();
         queue.extend(best.iter().map(|promise| promise.unit));
         for (at, promise) in best.iter().enumerate() {
             if promise.score < order.least {
                 return;
             }
-            event.fetch(queue, at);
+            event.fetch(queue, at, shares);
             let unit = promise.unit & !ACCEPTS;
             let is_alone = unit >= layout.single_row;
             let cannot_win = is_alone && promise.score == order.least && !order.collector.could_tie(unit);
@@ -326,7 +328,7 @@ impl<C: RankingCollector> Search<'_, C> {
         while let Some(block) = self.order.blocks.pop().filter(|block| block.bound >= self.order.least) {
             let entries = block.entries();
             self.work.candidates += entries.len() as u64;
-            self.event.queue_entries(entries, self.queue);
+            self.event.queue_entries(once(entries), self.queue);
             self.decide_queued();
         }
     }
@@ -346,9 +348,7 @@ impl<C: RankingCollector> Search<'_, C> {
         let candidates = entries.iter().map(Range::len).sum();
         work.candidates += candidates as u64;
         event.open_single_row_set(candidates);
-        for entries in entries {
-            event.queue_entries(entries, queue);
-        }
+        event.queue_entries(entries.into_iter(), queue);
         let mut units = vec![];
         let mut all = |unit| {
             units.push(unit);

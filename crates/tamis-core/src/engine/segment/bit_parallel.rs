@@ -19,9 +19,10 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 
 use super::layout::{ACCEPTS, Layout, code_place};
+use super::many_paths::ManyPaths;
 use super::masks::Masks;
 use super::program::Leaf;
-use super::unit_evaluation::{Evaluation, Paths, REJECTED, Truth};
+use super::unit_evaluation::{Evaluation, Truth};
 use crate::predicate::bits::Bits;
 use crate::predicate::block_lookup::Fires;
 use crate::predicate::catalog::Fired;
@@ -89,7 +90,6 @@ impl Mask {
 impl Truth for Mask {
     const IS_SINGLE: bool = false;
     const NEVER: Mask = Mask::NONE;
-    type Paths = ManyPaths;
 
     #[inline(always)]
     fn is_ever(&self) -> bool {
@@ -601,46 +601,24 @@ impl<'a> Evaluation<'a> for Block<'a> {
     }
 
     #[inline(always)]
-    fn paths(&mut self) -> &mut ManyPaths {
-        self.paths
-    }
-}
-
-/// The masks of the events that have come to each leaf, and of those that were accepted: a frame for every unit that
-/// is being evaluated.
-#[derive(Default)]
-pub struct ManyPaths(Vec<Mask>);
-
-impl Paths<Mask> for ManyPaths {
-    #[inline(always)]
-    fn enter(&mut self, leaves: usize, events: Mask) -> usize {
-        let frame = self.0.len();
-        self.0.resize(frame + leaves + 1, Mask::NONE);
-        self.0[frame] = events;
-        frame
+    fn all_of(&mut self, leaves: &[u32], events: Mask) -> Mask {
+        leaves.iter().fold(events, |left, leaf| self.test(Leaf(*leaf), &left))
     }
 
     #[inline(always)]
-    fn at(&self, frame: usize, leaf: usize) -> Mask {
-        self.0[frame + leaf]
+    fn any_of(&mut self, leaves: &[u32], events: Mask) -> Mask {
+        leaves.iter().fold(Mask::NONE, |found, leaf| found.or(&self.test(Leaf(*leaf), &events)))
     }
 
     #[inline(always)]
-    fn split(&mut self, frame: usize, leaf: usize, goes_on: Mask, jumps: Mask, target: usize) -> usize {
-        let next = &mut self.0[frame + leaf + 1];
-        *next = next.or(&goes_on);
-        if target != REJECTED {
-            let target = &mut self.0[frame + target];
-            *target = target.or(&jumps);
+    fn follow(&mut self, steps: &[[u32; 2]], events: Mask) -> Mask {
+        let frame = self.paths.enter(steps.len(), events);
+        for (at, &[leaf, jump]) in steps.iter().enumerate() {
+            let here = self.paths.at(frame, at);
+            let goes_on = here.and(&self.test(Leaf(leaf), &here).flipped_if(jump & 1 == 0));
+            self.paths.split(frame, at, goes_on, here.and_not(&goes_on), jump >> 1);
         }
-        leaf + 1
-    }
-
-    #[inline(always)]
-    fn leave(&mut self, frame: usize, _: usize, leaves: usize) -> Mask {
-        let accepted = self.0[frame + leaves];
-        self.0.truncate(frame);
-        accepted
+        self.paths.leave(frame, steps.len())
     }
 }
 

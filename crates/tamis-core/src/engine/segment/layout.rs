@@ -103,6 +103,12 @@ impl Layout {
         (self.single_row..self.remembered).contains(&unit)
     }
 
+    /// Whether units that others ask for are so many that evaluating one is likely to ask for some.
+    #[inline]
+    pub fn shares_much(&self) -> bool {
+        self.single_row > self.units() / 16
+    }
+
     pub fn entries_of(&self, from_key: u32, to_key: u32) -> std::ops::Range<usize> {
         self.access_off[from_key as usize] as usize..self.access_off[to_key as usize] as usize
     }

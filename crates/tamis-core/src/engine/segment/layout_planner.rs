@@ -18,6 +18,7 @@ use super::units::{Compiled, CompiledUnit, Rows, Units};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::expr::atoms::{AtomTable, Literal};
+use crate::heap::give_back_free_memory;
 use crate::predicate::catalog::TRUE_BIT;
 use crate::predicate::catalog_builder::{CatalogBuilder, LiteralTest};
 
@@ -73,6 +74,8 @@ pub fn plan_layout(forms: &mut Forms, samples: &[Event<'_>], threads: usize, are
     if !are_kept {
         forms.atoms = AtomTable::default();
         forms.roots = vec![];
+        // Operands are small and many: what they leave behind is no use for the arrays that follow.
+        give_back_free_memory();
     }
     let dag = std::mem::take(&mut forms.dag);
     let selectivity = Selectivity::estimate(&catalog.draft(), samples);

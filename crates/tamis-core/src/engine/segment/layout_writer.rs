@@ -6,11 +6,11 @@ use super::access_predicates::{PackedAccess, PackedKey};
 use super::buckets::{Bucket, bucket_count, give_back};
 use super::layout::{ACCEPTS, BLOCK, Layout, UnitHead, code_place};
 use super::layout_planner::{LayoutBasis, Sharing};
-use super::planned_code::{last_words, read_words};
+use super::planned_code::{MOST_BYTES, last_words, put_words, read_words};
 use super::program::{CodeKind, Leaf};
 use super::scoring::entry_bounds::{EntryBound, EntryBounds};
 use super::scoring::{Scoring, ScoringBuilder};
-use super::units::{Rows, Units};
+use super::units::{Rows, UnitEnds, Units};
 use crate::heap::give_back_free_memory;
 use crate::predicate::catalog_builder::CatalogBuilder;
 
@@ -75,6 +75,7 @@ impl Plan {
         let order = if bounds.iter().all(Vec::is_empty) { vec![] } else { order };
         let Self { catalog, units, code, accesses, rows: by_node, .. } = self;
         drop(by_node);
+        let units = units.into_ends();
         if heads.len() >= WORTH_A_THREAD {
             give_back_free_memory();
         }
@@ -160,34 +161,38 @@ impl Plan {
     /// Remembered units first, the single-row ones last among them; then in the order of their first access key,
     /// the best priority first, and the best relevance among equals.
     fn order_units(&self, bounds: &[Vec<f64>; 2], is_single_row: Vec<bool>) -> Vec<u32> {
-        let place = |at: u32| {
-            let (key, test) = match self.accesses[self.units.accesses(at)].first() {
-                Some(access) => match access.key() {
-                    PackedKey::Unit(_) => (self.catalog.keys(), access.test().0),
-                    PackedKey::Bit(bit) => (bit, access.test().0),
-                    PackedKey::Interval(number) => (self.catalog.interval_key(number), access.test().0),
-                },
-                None => (u32::MAX, 0),
-            };
-            let kind = u32::from(!self.units.is_remembered(at)) << 1 | u32::from(is_single_row[at as usize]);
-            (kind, key, test)
+        let kind =
+            |at: u32| u32::from(!self.units.is_remembered(at)) << 1 | u32::from(is_single_row[at as usize]);
+        let place = |at: u32| match self.accesses[self.units.accesses(at)].first() {
+            Some(access) => match access.key() {
+                PackedKey::Unit(_) => (self.catalog.keys(), access.test().0),
+                PackedKey::Bit(bit) => (bit, access.test().0),
+                PackedKey::Interval(number) => (self.catalog.interval_key(number), access.test().0),
+            },
+            None => (u32::MAX, 0),
         };
         // Of equals, children come first.
         let numbers = self.units.iter().rev();
         if bounds.iter().all(Vec::is_empty) {
             let packed = |at: u32| {
-                let (kind, key, test) = place(at);
-                [kind, key, test, !at].into_iter().fold(0, |all, part| all << 32 | u128::from(part))
+                let (key, test) = place(at);
+                [key, test, !at].into_iter().fold(0, |all, part| all << 32 | u128::from(part))
             };
-            let mut places: Vec<u128> = numbers.map(packed).collect();
-            places.sort_unstable();
-            return places.into_iter().map(|place| !(place as u32)).collect();
+            let mut order = Vec::with_capacity(self.units.len());
+            // One kind after the other: the places of all take more memory than anything else at this time.
+            for wanted in 0..4 {
+                let mut places = Vec::with_capacity(numbers.clone().filter(|at| kind(*at) == wanted).count());
+                places.extend(numbers.clone().filter(|at| kind(*at) == wanted).map(packed));
+                places.sort_unstable();
+                order.extend(places.into_iter().map(|place: u128| !(place as u32)));
+            }
+            return order;
         }
         let mut order: Vec<u32> = numbers.collect();
         order.sort_by_cached_key(|at| {
-            let (kind, key, test) = place(*at);
+            let (key, test) = place(*at);
             let bound = |of: &Vec<f64>| ordered(of.get(*at as usize).copied().unwrap_or(0.0));
-            (kind, key, bounds.each_ref().map(|of| Reverse(bound(of))), test)
+            (kind(*at), key, bounds.each_ref().map(|of| Reverse(bound(of))), test)
         });
         order
     }
@@ -203,10 +208,10 @@ fn place_of(access: &PackedAccess, catalog: &CatalogBuilder, number: &[u32]) -> 
 }
 
 /// The code of all units, in their order.
-fn write_code(units: &Units, mut planned: Vec<u8>, heads: &[UnitHead], number: &[u32]) -> Vec<u32> {
+fn write_code(units: &UnitEnds, mut planned: Vec<u8>, heads: &[UnitHead], number: &[u32]) -> Vec<u32> {
     /// The number of a unit, before its code.
     const NUMBER: usize = size_of::<u32>();
-    let count = units.len();
+    let count = units.iter().len();
     let start_of = |unit: usize| code_place(heads[unit.min(count)].code);
     let per_bucket = count.div_ceil(bucket_count(planned.len())).max(1);
     let mut room = vec![0; count.div_ceil(per_bucket)];
@@ -248,14 +253,14 @@ fn write_code(units: &Units, mut planned: Vec<u8>, heads: &[UnitHead], number: &
 
 /// The entries of all keys, those of each in the order of units. `first` says where they begin.
 fn write_entries(
-    units: &Units,
+    units: &UnitEnds,
     mut accesses: Vec<PackedAccess>,
     catalog: &CatalogBuilder,
     number: &[u32],
     first: &[u32],
 ) -> Vec<[u32; 2]> {
-    /// The list of an entry, its unit and its test.
-    const ENTRY: usize = size_of::<[u32; 3]>();
+    /// The most bytes of an entry: its list, counted from the first of the bucket, its unit and its test.
+    const ENTRY: usize = 3 * MOST_BYTES;
     let per_bucket = accesses.len().div_ceil(bucket_count(ENTRY * accesses.len())).max(1);
     // A list is in the bucket in which it begins.
     let bucket_of = |place: usize| first[place] as usize / per_bucket;
@@ -273,22 +278,28 @@ fn write_entries(
     let room = |lists: &[usize]| ENTRY * (first[lists[1]] - first[lists[0]]) as usize;
     let mut buckets: Vec<Bucket> = starts.windows(2).map(|lists| Bucket::new(room(lists))).collect();
     let mut entries = Vec::with_capacity(accesses.len());
+    let mut bytes = vec![];
     for unit in units.iter().rev() {
         let range = units.accesses(unit);
         for access in &accesses[range.clone()] {
-            let place = place_of(access, catalog, number);
+            let place = place_of(access, catalog, number) as usize;
+            let bucket = bucket_of(place);
             let flag = if access.suffices() { ACCEPTS } else { 0 };
-            let entry = [place, number[unit as usize] | flag, access.test().0];
-            buckets[bucket_of(place as usize)].push(bytemuck::bytes_of(&entry));
+            bytes.clear();
+            let list = (place - starts[bucket]) as u32;
+            put_words(&[list, number[unit as usize] | flag, access.test().0], &mut bytes);
+            buckets[bucket].push(&bytes);
         }
         give_back(&mut accesses, range.start);
     }
     for (bucket, lists) in buckets.into_iter().zip(starts.windows(2)) {
         let mut next = first[lists[0]..lists[1]].to_vec();
         entries.resize(first[lists[1]] as usize, [0; 2]);
-        for entry in bucket.bytes().chunks_exact(ENTRY) {
-            let [place, unit, test]: [u32; 3] = bytemuck::pod_read_unaligned(entry);
-            let next = &mut next[place as usize - lists[0]];
+        let (mut rest, mut entry) = (bucket.bytes(), [0; 3]);
+        while !rest.is_empty() {
+            rest = read_words(rest, &mut entry);
+            let [list, unit, test] = entry;
+            let next = &mut next[list as usize];
             entries[*next as usize] = [unit, test];
             *next += 1;
         }

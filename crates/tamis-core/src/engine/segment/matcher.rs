@@ -8,12 +8,13 @@
 //!    waited for it.
 //! 4. Deliver the single-row units of the set in the order of their numbers, which is that of their rows.
 
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::layout::{ACCEPTS, Layout};
 use super::program::Leaf;
 use super::single_row_set::SingleRowSet;
-use super::unit_evaluation::{Evaluation, OnePath};
+use super::unit_evaluation::Evaluation;
 use super::walk::{FETCH_AHEAD, UnitCollector};
 use super::walk_on_threads::Claims;
 use crate::engine::contract::Work;
@@ -72,7 +73,7 @@ impl Scratch {
 /// Five bits say for which event the rest was noted, so that an event need not clear what those before it
 /// left: that happens when the numbers have been used up.
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     states: Vec<u8>,
     event: u8,
 }
@@ -85,27 +86,33 @@ const TRUE: u8 = 4;
 const EVENT_STEP: u8 = 8;
 
 impl Memory {
-    /// Forgets everything and makes room for that many units.
+    /// Forgets everything and makes room for that many units, and one place for all others.
     fn reset(&mut self, units: usize) {
         self.event = self.event.wrapping_add(EVENT_STEP);
         if self.event == 0 {
             self.states.fill(0);
             self.event = EVENT_STEP;
         }
-        if self.states.len() < units {
-            self.states.resize(units, 0);
+        if self.states.len() <= units {
+            self.states.resize(units + 1, 0);
         }
     }
 
     #[inline]
-    fn of(&self, unit: u32) -> u8 {
-        let flags = self.states[unit as usize] ^ self.event;
+    fn of(&self, place: u32) -> u8 {
+        let flags = self.states[place as usize] ^ self.event;
         if flags < EVENT_STEP { flags } else { 0 }
     }
 
+    /// Whether a unit holds, if that is known.
     #[inline]
-    fn note(&mut self, unit: u32, flags: u8) {
-        self.states[unit as usize] = self.event | self.of(unit) | flags;
+    pub(super) fn truth_of(&self, unit: u32) -> Option<bool> {
+        let state = self.of(unit);
+        (state & KNOWN != 0).then_some(state & TRUE != 0)
+    }
+
+    pub(super) fn note_truth(&mut self, unit: u32, truth: bool) {
+        self.states[unit as usize] = self.event | self.of(unit) | KNOWN | if truth { TRUE } else { 0 };
     }
 }
 
@@ -149,15 +156,7 @@ impl Layout {
         if let Some(event) = event.with_intervals() {
             self.note_open_bits(event, open);
         }
-        let event = OneEvent {
-            layout: self,
-            bits: bits.words(),
-            open,
-            memory,
-            single_row,
-            path: OnePath,
-            claims: None,
-        };
+        let event = OneEvent { layout: self, bits: bits.words(), open, memory, single_row, claims: None };
         (event, runs, queue)
     }
 
@@ -207,6 +206,11 @@ impl Fired for FiredKeys<'_> {
     }
 
     #[inline]
+    fn keys(&mut self, keys: Range<u32>) {
+        self.runs.push((keys.start, keys.end));
+    }
+
+    #[inline]
     fn run(&mut self, from: u32, to: u32, _: u32) {
         self.runs.push((from, to));
     }
@@ -214,13 +218,12 @@ impl Fired for FiredKeys<'_> {
 
 /// One event, after its bits are set.
 pub(super) struct OneEvent<'a> {
-    layout: &'a Layout,
+    pub(super) layout: &'a Layout,
     pub(super) bits: &'a [u64],
-    open: &'a [(u32, u32)],
-    memory: &'a mut Memory,
+    pub(super) open: &'a [(u32, u32)],
+    pub(super) memory: &'a mut Memory,
     /// Takes the single-row units that hold, while it is open.
     pub(super) single_row: &'a mut SingleRowSet,
-    path: OnePath,
     /// What threads that share the event have claimed.
     claims: Option<&'a Claims>,
 }
@@ -244,7 +247,7 @@ impl<'a> EventParts<'a> {
         queue.clear();
         memory.reset(layout.remembered as usize);
         single_row.close();
-        (OneEvent { layout, bits, open, memory, single_row, path: OnePath, claims }, queue)
+        (OneEvent { layout, bits, open, memory, single_row, claims }, queue)
     }
 }
 
@@ -269,6 +272,12 @@ impl<'a> OneEvent<'a> {
 }
 
 impl OneEvent<'_> {
+    /// Whether another thread has claimed a unit that only one may decide.
+    #[inline]
+    pub(super) fn is_claimed(&self, unit: u32) -> bool {
+        self.claims.is_some() && !self.single_row.takes(unit) && !self.claim(unit)
+    }
+
     /// Opens the set of single-row units if there are enough candidates for clearing and reading it.
     pub(super) fn open_single_row_set(&mut self, candidates: usize) {
         let single_row = (self.layout.remembered - self.layout.single_row) as usize;
@@ -281,129 +290,81 @@ impl OneEvent<'_> {
     pub(super) fn forget_decided_single_row_units(&mut self) {
         self.single_row.remove(|unit| self.memory.of(unit) & DONE != 0);
     }
-
-    /// A test that is not a unit, for point values.
-    #[inline]
-    pub(super) fn bit(&self, leaf: Leaf) -> bool {
-        let bit = leaf.bit();
-        (self.bits[(bit >> 6) as usize] >> (bit & 63) ^ leaf.0 as u64) & 1 == 1
-    }
-
-    fn evaluate(&mut self, unit: u32) -> bool {
-        self.run(unit, true)
-    }
-}
-
-impl<'a> Evaluation<'a> for OneEvent<'a> {
-    type Truth = bool;
-
-    #[inline]
-    fn layout(&self) -> &'a Layout {
-        self.layout
-    }
-
-    /// What can't be known to be true may also be false.
-    #[inline]
-    fn test_bit(&self, leaf: Leaf, _: &bool) -> bool {
-        self.bit(leaf)
-            || !self.open.is_empty()
-                && leaf.is_clear()
-                && self.open.iter().any(|(from, to)| (*from..*to).contains(&leaf.bit()))
-    }
-
-    fn pull(&mut self, unit: u32) -> bool {
-        let state = self.memory.of(unit);
-        if state & KNOWN != 0 {
-            return state & TRUE != 0;
-        }
-        let is_true = self.evaluate(unit);
-        self.memory.note(unit, if is_true { KNOWN | TRUE } else { KNOWN });
-        is_true
-    }
-
-    #[inline]
-    fn paths(&mut self) -> &mut OnePath {
-        &mut self.path
-    }
 }
 
 impl OneEvent<'_> {
     /// Queues the units of the entries whose test holds, without a branch. Those that are single-row and need no more than
     /// the test go to the set of single-row units, if it is open.
-    pub(super) fn queue_entries(&mut self, entries: Range<usize>, queue: &mut Vec<u32>) {
-        let entries = &self.layout.entries[entries];
-        if let [[unit, test]] = entries
-            && self.single_row.is_closed()
-            && self.open.is_empty()
-        {
-            // Making room for one takes longer than a branch.
-            if self.bit(Leaf(*test)) {
-                queue.push(*unit);
-            }
-            return;
-        }
-        let mut end = queue.len();
-        queue.resize(end + entries.len(), 0);
-        if !self.single_row.is_closed() {
-            for [unit, test] in entries {
-                let holds = self.bit(Leaf(*test));
-                let is_settled = self.single_row.accept(*unit, holds);
-                queue[end] = *unit;
-                end += (holds & !is_settled) as usize;
-            }
+    pub(super) fn queue_entries(
+        &mut self,
+        runs: impl Iterator<Item = Range<usize>> + Clone,
+        queue: &mut Vec<u32>,
+    ) {
+        let (layout, bits, set) = (self.layout, self.bits, &mut *self.single_row);
+        if !set.is_closed() {
+            queue_if(layout, runs, queue, |unit, test| {
+                let holds = test.holds(bits);
+                let is_settled = set.accept(unit, holds);
+                holds & !is_settled
+            });
         } else if self.open.is_empty() {
-            for [unit, test] in entries {
-                queue[end] = *unit;
-                end += self.bit(Leaf(*test)) as usize;
-            }
+            queue_if(layout, runs, queue, |_, test| test.holds(bits));
         } else {
-            for [unit, test] in entries {
-                queue[end] = *unit;
-                end += self.test_bit(Leaf(*test), &true) as usize;
-            }
+            queue_if(layout, runs, queue, |_, test| self.test_bit(test, &true));
         }
-        queue.truncate(end);
+    }
+
+    /// Where the memory keeps what is known of a unit: one place for all that are not remembered, of which it knows nothing.
+    #[inline]
+    fn place_of(&self, unit: u32) -> u32 {
+        unit.min(self.layout.remembered)
     }
 
     /// Whether a unit was decided before because an access fired.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_done(&self, unit: u32) -> bool {
-        unit < self.layout.remembered && self.memory.of(unit) & DONE != 0
-            || self.single_row.takes(unit) && self.single_row.has(unit)
+        (self.memory.of(self.place_of(unit)) & DONE != 0) | self.single_row.has(unit)
     }
 
-    /// Whether a queued unit holds.
-    #[inline]
+    /// Whether a queued unit holds. Of units that the set of single-row units takes, the set says which are done.
+    #[inline(always)]
     pub(super) fn decide(&mut self, queued: u32) -> bool {
         let unit = queued & !ACCEPTS;
-        let accepted = queued & ACCEPTS != 0;
-        if unit >= self.layout.remembered {
-            return accepted || self.evaluate(unit);
-        }
-        if accepted {
-            self.memory.note(unit, DONE | KNOWN | TRUE);
-            return true;
-        }
-        let is_true = self.pull(unit);
-        if !self.single_row.takes(unit) {
-            self.memory.note(unit, DONE);
-        }
-        is_true
+        let place = self.place_of(unit);
+        let holds = match self.memory.truth_of(place) {
+            _ if queued & ACCEPTS != 0 => true,
+            Some(truth) => truth,
+            None => self.run(unit, true),
+        };
+        let flags = KNOWN | (TRUE * holds as u8) | (DONE * !self.single_row.takes(unit) as u8);
+        let is_remembered = unit < self.layout.remembered;
+        self.memory.states[place as usize] =
+            select_unpredictable(is_remembered, self.memory.event | flags, 0);
+        holds
     }
 
-    /// Whether a unit that holds goes to the set of single-row units instead of to a collector.
-    #[inline]
-    pub(super) fn keeps(&mut self, unit: u32) -> bool {
-        let is_single_row = self.single_row.takes(unit);
-        if is_single_row {
-            self.single_row.insert(unit);
-        }
-        is_single_row
-    }
-
-    #[inline]
+    #[inline(always)]
     pub(super) fn fetch_unit(&self, unit: u32) {
         prefetch(&self.layout.heads[unit as usize]);
-        self.memory.states.get(unit as usize).inspect(|state| prefetch(*state));
+        prefetch(&self.memory.states[self.place_of(unit) as usize]);
     }
+}
+
+/// Queues the units of those entries that `is_queued` says so of, without a branch.
+#[inline(always)]
+fn queue_if(
+    layout: &Layout,
+    runs: impl Iterator<Item = Range<usize>> + Clone,
+    queue: &mut Vec<u32>,
+    mut is_queued: impl FnMut(u32, Leaf) -> bool,
+) {
+    let mut end = queue.len();
+    queue.resize(end + runs.clone().map(|run| run.len()).sum::<usize>(), 0);
+    for run in runs {
+        for [unit, test] in &layout.entries[run] {
+            queue[end] = *unit;
+            end += is_queued(*unit, Leaf(*test)) as usize;
+        }
+    }
+    queue.truncate(end);
 }

@@ -3,6 +3,9 @@
 //! Jumps are short, and bits have small numbers, so a word is stored with seven bits per byte, lowest first.
 //! All bytes but the last have their top bit set, so code can be read from either end.
 
+/// The most bytes that a word takes.
+pub const MOST_BYTES: usize = 5;
+
 /// Appends words.
 pub fn put_words(words: &[u32], out: &mut Vec<u8>) {
     for word in words {

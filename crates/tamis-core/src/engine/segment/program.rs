@@ -43,6 +43,13 @@ impl Leaf {
         self.0 & 1 == 1
     }
 
+    /// Whether a test that is not a unit holds, for point values that set these bits.
+    #[inline(always)]
+    pub fn holds(self, bits: &[u64]) -> bool {
+        let bit = self.bit();
+        (bits[(bit >> 6) as usize] >> (bit & 63) ^ self.0 as u64) & 1 == 1
+    }
+
     /// Whether it asks for a bit that is clear.
     pub fn is_bit_clear(self) -> bool {
         self.as_unit().is_none() && self.is_clear()

@@ -3,23 +3,34 @@
 //! A single-row unit has one row and no unit waits for it, so its number is all there is to know once it holds. A set
 //! that fits into the cache replaces a visit to each unit, and returns them in the order of their rows.
 
+use std::hint::select_unpredictable;
 use std::ops::ControlFlow;
 
 use super::layout::{ACCEPTS, Layout};
 use super::walk::UnitCollector;
 
 /// Open, it takes the single-row units of one layout; closed, it takes none.
-#[derive(Default)]
 pub struct SingleRowSet {
     first: u32,
     units: u32,
+    /// The last [`SPARE`] ones are always empty: there a unit that does not belong here looks, to no effect, instead of taking a
+    /// branch. With only one, each such look would wait for the one before.
     words: Vec<u64>,
+}
+
+const SPARE: usize = 8;
+
+impl Default for SingleRowSet {
+    fn default() -> Self {
+        Self { first: 0, units: 0, words: vec![0; SPARE] }
+    }
 }
 
 impl SingleRowSet {
     pub fn close(&mut self) {
         self.units = 0;
         self.words.clear();
+        self.words.resize(SPARE, 0);
     }
 
     /// Empties the set and makes room for the single-row units of a layout.
@@ -27,7 +38,7 @@ impl SingleRowSet {
         self.first = layout.single_row;
         self.units = layout.remembered - layout.single_row;
         self.words.clear();
-        self.words.resize((self.units as usize).div_ceil(64), 0);
+        self.words.resize((self.units as usize).div_ceil(64) + SPARE, 0);
     }
 
     #[inline]
@@ -41,27 +52,35 @@ impl SingleRowSet {
         unit.wrapping_sub(self.first) < self.units
     }
 
+    /// Whether the unit belongs here and was inserted, without a branch.
     #[inline]
     pub fn has(&self, unit: u32) -> bool {
-        let place = unit - self.first;
-        self.words[place as usize / 64] >> (place % 64) & 1 == 1
+        let (word, bit, _) = self.place(unit);
+        self.words[word] >> bit & 1 == 1
     }
 
+    /// Inserts a unit that `holds`, if it belongs here; says whether it does. Without a branch.
     #[inline]
-    pub fn insert(&mut self, unit: u32) {
-        let place = unit - self.first;
-        self.words[place as usize / 64] |= 1 << (place % 64);
+    pub fn insert_if(&mut self, unit: u32, holds: bool) -> bool {
+        let (word, bit, is_here) = self.place(unit);
+        self.words[word] |= ((holds & is_here) as u64) << bit;
+        is_here
     }
 
-    /// Whether the unit of an access entry belongs here and needs no more than the entry's test; if the test
-    /// `holds` it is inserted. Without a branch, so the set must be open.
+    /// The same for the unit of an access entry, if it needs no more than the entry's test, which `holds` or not.
     #[inline]
     pub fn accept(&mut self, flagged_unit: u32, holds: bool) -> bool {
-        let place = flagged_unit.wrapping_sub(self.first | ACCEPTS);
-        let is_single_row = place < self.units;
-        let place = if is_single_row { place } else { 0 };
-        self.words[place as usize / 64] |= ((holds & is_single_row) as u64) << (place % 64);
-        is_single_row
+        // Without the flag, it becomes a number that no unit has.
+        self.insert_if(flagged_unit ^ ACCEPTS, holds)
+    }
+
+    /// The word and the bit of a unit, and whether it belongs here; if not, they are spare.
+    #[inline]
+    fn place(&self, unit: u32) -> (usize, u32, bool) {
+        let place = unit.wrapping_sub(self.first);
+        let is_here = place < self.units;
+        let spare = self.words.len() - 1 - unit as usize % SPARE;
+        (select_unpredictable(is_here, place as usize / 64, spare), place % 64, is_here)
     }
 
     /// Adds the units of another set of the same layout.

@@ -6,32 +6,61 @@ use super::access_predicates::Access;
 use super::layout::{Layout, code_place};
 use super::program::CodeKind;
 
-/// Rows by node.
+/// Rows by node. Hardly half of the nodes have any, so those have numbers, and only they say where their rows begin.
 pub struct Rows {
+    /// A bit per node: whether it has rows.
+    has_rows: Vec<u64>,
+    /// Per word of these bits, how many are set before it.
+    before: Vec<u32>,
+    /// Per node with rows.
     first: Vec<u32>,
     pub rows: Vec<u32>,
 }
 
 impl Rows {
     pub fn group(roots: &[u32], nodes: usize) -> Self {
-        let mut first = vec![0u32; nodes + 1];
+        let mut has_rows = vec![0u64; nodes.div_ceil(64)];
         for root in roots {
-            first[*root as usize + 1] += 1;
+            has_rows[*root as usize / 64] |= 1 << (root % 64);
         }
-        for at in 0..nodes {
-            first[at + 1] += first[at];
+        let mut groups = 0;
+        let mut before = Vec::with_capacity(has_rows.len());
+        for word in &has_rows {
+            before.push(groups);
+            groups += word.count_ones();
         }
-        let mut next = first.clone();
+        let mut grouped = Self { has_rows, before, first: vec![0; groups as usize + 1], rows: vec![] };
+        for root in roots {
+            let (group, _) = grouped.group_of(*root);
+            grouped.first[group + 1] += 1;
+        }
+        for group in 1..grouped.first.len() {
+            grouped.first[group] += grouped.first[group - 1];
+        }
+        let mut next = grouped.first.clone();
         let mut rows = vec![0; roots.len()];
         for (row, root) in roots.iter().enumerate() {
-            rows[next[*root as usize] as usize] = row as u32;
-            next[*root as usize] += 1;
+            let (group, _) = grouped.group_of(*root);
+            rows[next[group] as usize] = row as u32;
+            next[group] += 1;
         }
-        Self { first, rows }
+        Self { rows, ..grouped }
     }
 
+    /// The number of the first node from this one on that has rows, and whether that is this one.
+    #[inline]
+    fn group_of(&self, node: u32) -> (usize, bool) {
+        let (word, bit) = (self.has_rows[node as usize / 64], node % 64);
+        let before = self.before[node as usize / 64] + (word & ((1 << bit) - 1)).count_ones();
+        (before as usize, word >> bit & 1 == 1)
+    }
+
+    #[inline]
     pub fn of(&self, node: u32) -> &[u32] {
-        &self.rows[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
+        match self.group_of(node) {
+            (group, true) => &self.rows[self.first[group] as usize..self.first[group + 1] as usize],
+            _ => &[],
+        }
     }
 }
 
@@ -107,6 +136,38 @@ impl Units {
     pub fn iter(&self) -> Range<u32> {
         0..self.0.len() as u32
     }
+
+    /// What writing the arrays needs, in two thirds of the memory.
+    pub fn into_ends(self) -> UnitEnds {
+        let ends = self.0.into_iter().map(|unit| [code_place(unit.code_end) as u32, unit.accesses_end]);
+        // Collecting reuses the memory of the units.
+        let mut ends: Vec<[u32; 2]> = ends.collect();
+        ends.shrink_to_fit();
+        UnitEnds(ends)
+    }
+}
+
+/// Where code, in words, and accesses of each unit end, in the order of compiling.
+pub struct UnitEnds(Vec<[u32; 2]>);
+
+impl UnitEnds {
+    pub fn iter(&self) -> Range<u32> {
+        0..self.0.len() as u32
+    }
+
+    /// The words of the code of a unit.
+    pub fn words(&self, unit: u32) -> usize {
+        self.from(unit, 0).len()
+    }
+
+    pub fn accesses(&self, unit: u32) -> Range<usize> {
+        self.from(unit, 1)
+    }
+
+    fn from(&self, unit: u32, of: usize) -> Range<usize> {
+        let start = unit.checked_sub(1).map_or(0, |before| self.0[before as usize][of]);
+        start as usize..self.0[unit as usize][of] as usize
+    }
 }
 
 /// What compiling a run of units gave. Accesses are planned for all of them, also for those that nobody
@@ -128,4 +189,19 @@ pub struct CompiledUnit {
     /// Code, in words, and accesses begin where those of the unit before end.
     pub code_end: u32,
     pub accesses_end: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_their_nodes() {
+        let roots: Vec<u32> = (0..300u32).map(|row| row * row % 191).collect();
+        let rows = Rows::group(&roots, 200);
+        for node in 0..200 {
+            let expected: Vec<u32> = (0..300).filter(|row| roots[*row as usize] == node).collect();
+            assert_eq!(rows.of(node), expected);
+        }
+    }
 }

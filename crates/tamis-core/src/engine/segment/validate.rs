@@ -100,6 +100,8 @@ fn catalog(catalog: &Catalog, keys: u32) -> Check {
         let later =
             |child: u32| child == NONE || child as usize > at && (child as usize) < interval_tree.nodes.len();
         ensure(later(node.left) && later(node.right), "interval_tree_nodes")?;
+        let keys = &interval_tree.by_low[node.first as usize..(node.first + node.len) as usize];
+        ensure(keys.is_sorted_by(|a, b| a[1].checked_add(1) == Some(b[1])), "interval_tree_by_low")?;
     }
     ensure(interval_tree.by_low.len() == interval_tree.by_high.len(), "interval_tree_by_high")?;
     let in_range = |[_, key]: &[u32; 2]| *key < keys;

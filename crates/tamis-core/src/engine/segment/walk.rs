@@ -4,6 +4,7 @@
 //! prefetching. A unit that holds goes to the collector, and the units that waited for it are queued behind the others;
 //! or, once the collector has a threshold, passed to it to be taken by their bounds.
 
+use std::iter::once;
 use std::ops::{ControlFlow, Range};
 
 use super::layout::{ACCEPTS, code_place};
@@ -62,9 +63,7 @@ impl OneEvent<'_> {
         collector: &mut impl UnitCollector,
     ) -> Work {
         let mut work = Work::default();
-        for &(from, to) in runs {
-            self.queue_entries(from as usize..to as usize, queue);
-        }
+        self.queue_entries(runs.iter().map(|(from, to)| *from as usize..*to as usize), queue);
         if collector.may_stop() && self.single_row.deliver(collector, self.bits).is_break() {
             return work;
         }
@@ -83,16 +82,18 @@ impl OneEvent<'_> {
         collector: &mut impl UnitCollector,
     ) -> ControlFlow<()> {
         let layout = self.layout();
+        let shares = layout.shares_much();
         let mut at = 0;
         while let Some(&queued) = queue.get(at) {
-            self.fetch(queue, at);
+            self.fetch(queue, at, shares);
             at += 1;
             let unit = queued & !ACCEPTS;
-            if self.is_done(unit) || !self.single_row.takes(unit) && !self.claim(unit) {
+            if self.is_done(unit) || self.is_claimed(unit) {
                 continue;
             }
             work.evaluations += 1;
-            if !self.decide(queued) || self.keeps(unit) {
+            let holds = self.decide(queued);
+            if self.single_row.insert_if(unit, holds) | !holds {
                 continue;
             }
             collector.unit(unit, self.bits)?;
@@ -100,7 +101,7 @@ impl OneEvent<'_> {
                 let waiting = layout.waiting_for(unit);
                 if collector.least_wanted() == f64::NEG_INFINITY {
                     work.candidates += waiting.len() as u64;
-                    self.queue_entries(waiting, queue);
+                    self.queue_entries(once(waiting), queue);
                 } else {
                     collector.defer(waiting);
                 }
@@ -110,31 +111,28 @@ impl OneEvent<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Fetches what will be needed of units further down a queue: first heads, then code, then what the code
-    /// asks of other units.
-    #[inline]
-    pub(super) fn fetch(&self, queue: &[u32], at: usize) {
+    /// Fetches what will be needed of units further down a queue: first heads, then code; and if units share others, what
+    /// their code asks of these and what waits for them. That takes branches which depend on the unit, so it is not for all.
+    #[inline(always)]
+    pub(super) fn fetch(&self, queue: &[u32], at: usize, shares: bool) {
         let layout = self.layout();
         if let Some(&later) = queue.get(at + 3 * FETCH_AHEAD) {
             self.fetch_unit(later & !ACCEPTS);
         }
         if let Some(&later) = queue.get(at + 2 * FETCH_AHEAD) {
             let head = &layout.heads[(later & !ACCEPTS) as usize];
-            if later & ACCEPTS == 0 {
+            if later & ACCEPTS == 0 || !shares {
                 layout.code.get(code_place(head.code)).inspect(|code| prefetch(*code));
             } else {
                 layout.entries.get(head.waiting as usize).inspect(|entry| prefetch(*entry));
             }
         }
-        if let Some(&soon) = queue.get(at + FETCH_AHEAD)
+        if shares
+            && let Some(&soon) = queue.get(at + FETCH_AHEAD)
             && soon & ACCEPTS == 0
         {
-            let (kind, code) = layout.code_of(soon);
-            let (first, step) = kind.leaf_words();
-            for leaf in code.iter().skip(first).step_by(step) {
-                if let Some(unit) = Leaf(*leaf).as_unit() {
-                    self.fetch_unit(unit);
-                }
+            for unit in layout.leaves_of(soon).filter_map(Leaf::as_unit) {
+                self.fetch_unit(unit);
             }
         }
     }

@@ -237,9 +237,7 @@ impl SharedWalk {
         while !self.is_over.load(Ordering::Relaxed)
             && let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
-            for &(from, to) in piece {
-                event.queue_entries(from as usize..to as usize, queue);
-            }
+            event.queue_entries(piece.iter().map(|(from, to)| *from as usize..*to as usize), queue);
             if std::mem::take(&mut is_first) && collector.may_stop() {
                 event.single_row.deliver(collector, event.bits)?;
             }
