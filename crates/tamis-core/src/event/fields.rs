@@ -119,8 +119,8 @@ pub struct Scratch {
     known: KnownFields,
     /// What each step from the event to the current field is known as.
     entered: Vec<KnownField>,
-    /// Of JSON text that is being read.
-    structure: Structure,
+    /// Of JSON text; taken while one is being read.
+    structure: Option<Box<Structure>>,
     /// How many values the last event had: a good guess for the next.
     last_len: usize,
     /// An event that is of no interest any more, for its memory.
@@ -165,13 +165,13 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
         self.scratch.entered.clear();
     }
 
-    /// Memory for the marks of a text, to be returned by [`return_structure`](Self::return_structure).
-    pub(super) fn take_structure(&mut self) -> Structure {
-        std::mem::take(&mut self.scratch.structure)
+    /// Memory for the tokens of a text, to be returned by [`return_structure`](Self::return_structure).
+    pub(super) fn take_structure(&mut self) -> Box<Structure> {
+        self.scratch.structure.take().unwrap_or_default()
     }
 
-    pub(super) fn return_structure(&mut self, structure: Structure) {
-        self.scratch.structure = structure;
+    pub(super) fn return_structure(&mut self, structure: Box<Structure>) {
+        self.scratch.structure = Some(structure);
     }
 
     /// The event, once everything is read; an error when an attribute was given twice.
@@ -210,12 +210,12 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
         known.wanted(field)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter_expected(&mut self, text: &[u8]) -> Option<(usize, Wanted)> {
         let Scratch { known, entered, .. } = &mut *self.scratch;
-        let (field, bytes) = known.expected_field(entered.last().copied(), text)?;
+        let (field, bytes, wanted) = known.expected_field(entered.last().copied(), text)?;
         entered.push(field);
-        Some((bytes, known.wanted(field)))
+        Some((bytes, wanted))
     }
 
     fn leave(&mut self) {

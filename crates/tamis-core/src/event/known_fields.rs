@@ -35,12 +35,20 @@ struct Field {
     path: Box<str>,
     attribute: Option<TermId>,
     wanted: Wanted,
-    /// Names of its own fields, in the order in which they first came.
-    inner: Vec<(Quoted, KnownField)>,
+    /// Its own fields, in the order in which they first came.
+    inner: Vec<Inner>,
     /// The places of these names.
     by_name: Names,
     /// The place of the name that is expected next.
     next: u32,
+}
+
+/// A field inside a record.
+#[derive(Debug)]
+struct Inner {
+    name: Quoted,
+    field: KnownField,
+    wanted: Wanted,
 }
 
 /// A name as JSON writes it, if that needs no escapes.
@@ -107,7 +115,7 @@ impl KnownFields {
     pub fn field(&mut self, record: Option<KnownField>, name: &str, attributes: &Terms) -> KnownField {
         let parent = record.map_or(EVENT, |field| field.0 as usize);
         let Field { inner, next, .. } = &mut self.fields[parent];
-        if let Some((expected, field)) = inner.get(*next as usize)
+        if let Some(Inner { name: expected, field, .. }) = inner.get(*next as usize)
             && expected.name() == name.as_bytes()
         {
             *next += 1;
@@ -118,26 +126,34 @@ impl KnownFields {
         self.unexpected_field(parent, name, attributes)
     }
 
-    /// The field that came next the last time, if the text begins with its name in quotes.
+    /// The field that came next the last time, if the text begins with its name in quotes. Also the length of that, and what is
+    /// wanted of the field.
     #[inline]
-    pub fn expected_field(&mut self, record: Option<KnownField>, text: &[u8]) -> Option<(KnownField, usize)> {
+    pub fn expected_field(
+        &mut self,
+        record: Option<KnownField>,
+        text: &[u8],
+    ) -> Option<(KnownField, usize, Wanted)> {
         let parent = record.map_or(EVENT, |field| field.0 as usize);
         let Field { inner, next, .. } = &mut self.fields[parent];
-        let (expected, field) = inner.get(*next as usize)?;
-        if !expected.begins(text) {
+        let Inner { name, field, wanted } = inner.get(*next as usize)?;
+        if !name.begins(text) {
             return None;
         }
         *next += 1;
-        let (field, bytes) = (*field, expected.text.len());
-        self.fields[field.0 as usize].next = 0;
-        Some((field, bytes))
+        let (field, bytes, wanted) = (*field, name.text.len(), *wanted);
+        // Nobody looks into the others.
+        if wanted.fields {
+            self.fields[field.0 as usize].next = 0;
+        }
+        Some((field, bytes, wanted))
     }
 
     fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Terms) -> KnownField {
         let record = &mut self.fields[parent];
         if let Some(&place) = record.by_name.get(name) {
             record.next = place + 1;
-            let (_, field) = record.inner[place as usize];
+            let field = record.inner[place as usize].field;
             self.fields[field.0 as usize].next = 0;
             return field;
         }
@@ -145,11 +161,11 @@ impl KnownFields {
         let record = &mut self.fields[parent];
         let path = if parent == EVENT { name.into() } else { format!("{}.{name}", record.path) };
         let place = record.inner.len() as u32;
-        record.inner.push((Quoted::new(name), new));
-        record.by_name.insert(name.into(), place);
-        record.next = place + 1;
         let attribute = attributes.of_field(&path);
         let wanted = Wanted { value: attribute.is_some(), fields: attributes.has_fields(&path) };
+        record.inner.push(Inner { name: Quoted::new(name), field: new, wanted });
+        record.by_name.insert(name.into(), place);
+        record.next = place + 1;
         self.fields.push(Field::new(path.into(), attribute, wanted));
         new
     }

@@ -32,7 +32,7 @@ use super::parser::parse_term;
 use super::truth_test::{TruthTest, test_of, truth_test};
 use crate::error::{ExpressionError, Place};
 use crate::json::TextPlace;
-use crate::json::cursor::{Cursor, Fault};
+use crate::json::cursor::{ByteCursor, Cursor, Fault};
 use crate::json::{write_array, write_text};
 use crate::suggest::suggest;
 use crate::term::{NOW, Term};
@@ -149,7 +149,7 @@ fn takes_set(operator: Operator) -> bool {
 /// ```
 pub fn from_json(text: &str) -> Result<Expr, ExpressionError> {
     check_text_size(text.len())?;
-    let mut reader = Reader { cursor: Cursor::new(text), path: vec![], predicates: 0 };
+    let mut reader = Reader { cursor: ByteCursor::new(text), path: vec![], predicates: 0 };
     reader.document().map_err(|wrong| {
         let Wrong { at, mut error } = *wrong;
         if !reader.path.is_empty() {
@@ -201,7 +201,7 @@ fn wrong<T>(at: usize, error: ExpressionError) -> Read<T> {
 }
 
 struct Reader<'a> {
-    cursor: Cursor<'a>,
+    cursor: ByteCursor<'a>,
     /// Where the reader is; left as it is when something is wrong.
     path: Vec<Step>,
     predicates: usize,

@@ -4,11 +4,11 @@
 //! distinction of integers and floats at any size, the byte of every error, values skipped without parsing
 //! them, and strings borrowed from the text. Tests compare it with `serde_json`.
 //!
-//! With the [`Structure`] of a text that is known to be JSON, strings end and values are skipped where it says.
+//! Two readers give the same answers: [`ByteCursor`], which looks at every byte and says what is wrong where, and
+//! [`TokenCursor`](super::token_cursor::TokenCursor), which goes from token to token of a text that was scanned.
 
 use std::borrow::Cow;
 
-use super::structure::{Skipped, Structure};
 use crate::value::Value;
 
 /// What is wrong, at which byte.
@@ -30,110 +30,96 @@ impl Fault {
     }
 }
 
-/// A place in JSON text. What is marked there need not be looked for.
-#[derive(Clone)]
-pub(crate) struct Cursor<'a, M = Unmarked> {
-    text: &'a str,
-    at: usize,
-    marks: M,
-}
-
-/// What is known of a text before it is read.
-pub(crate) trait Marks: Clone {
-    /// The end of the string whose first byte after the quote is at `start`, if it is known to have no escapes and no
-    /// faults.
-    fn end_of_plain_string(&self, text: &str, start: usize) -> Option<usize>;
-
-    /// The place after the value that starts with `first` at `start`, or after the white space that follows it.
-    fn end_of_value(&self, first: u8, start: usize) -> Option<usize>;
-}
-
-/// Nothing is known.
-#[derive(Clone)]
-pub(crate) struct Unmarked;
-
-impl Marks for Unmarked {
-    fn end_of_plain_string(&self, _: &str, _: usize) -> Option<usize> {
-        None
-    }
-
-    fn end_of_value(&self, _: u8, _: usize) -> Option<usize> {
-        None
-    }
-}
-
-/// The text was scanned, and is JSON if that was checked.
-#[derive(Clone)]
-pub(crate) struct Marked<'s> {
-    structure: &'s Structure,
-    skipped: Skipped,
-}
-
-impl Marks for Marked<'_> {
-    #[inline]
-    fn end_of_plain_string(&self, text: &str, start: usize) -> Option<usize> {
-        if self.skipped == Skipped::Unchecked {
-            return None;
-        }
-        let end = self.structure.next_quote(start)?;
-        let may_have_escapes = self.structure.has_escapes();
-        (!may_have_escapes || !text.as_bytes()[start..end].contains(&b'\\')).then_some(end)
-    }
-
-    #[inline]
-    fn end_of_value(&self, first: u8, start: usize) -> Option<usize> {
-        match first {
-            b'{' | b'[' => self.structure.closing_of(start).map(|close| close + 1),
-            // Where a separator stands instead of a value, the reader complains.
-            _ => self.structure.next_separator(start).filter(|end| *end > start),
-        }
-    }
-}
-
-impl<'a> Cursor<'a> {
-    pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0, marks: Unmarked }
-    }
-}
-
-impl<'a, 's> Cursor<'a, Marked<'s>> {
-    /// For a text that was scanned.
-    pub fn marked(text: &'a str, structure: &'s Structure, skipped: Skipped) -> Self {
-        Self { text, at: 0, marks: Marked { structure, skipped } }
-    }
-}
-
-impl<'a, M: Marks> Cursor<'a, M> {
-    pub fn at(&self) -> usize {
-        self.at
-    }
+/// A place in JSON text, which moves on as tokens are read.
+pub(crate) trait Cursor<'a>: Clone {
+    /// The byte of the next token, or of the white space before it.
+    fn at(&self) -> usize;
 
     /// All there is, read or not.
-    pub fn text(&self) -> &'a str {
-        self.text
-    }
+    fn text(&self) -> &'a str;
+
+    /// The first byte of the next token, which is not consumed; `None` at the end of the text.
+    fn peek(&mut self) -> Option<u8>;
+
+    /// Consumes the next token if it is this one, of one byte.
+    fn take(&mut self, token: u8) -> bool;
+
+    /// Goes past a name of this many bytes, of which all or none are left, and the colon after it.
+    fn after_name(&mut self, bytes: usize) -> Result<(), Fault>;
+
+    /// `true`, `false` or `null`.
+    fn word(&mut self, word: &str) -> Result<(), Fault>;
+
+    /// A string, borrowed from the text unless it has escapes.
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault>;
+
+    /// A number, where one that no value can hold is told from text that is no number. The cursor is after it.
+    fn numeral(&mut self) -> Result<Result<Value, Fault>, Fault>;
+
+    /// Goes past one value of any depth without recursion; only its syntax is checked.
+    fn skip(&mut self) -> Result<(), Fault>;
 
     /// What is not read yet.
     #[inline]
-    pub fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
+    fn rest(&self) -> &'a [u8] {
+        &self.text().as_bytes()[self.at()..]
     }
 
-    /// Goes past a name of this many bytes, of which all or none are left, and the colon after it.
+    /// Consumes the next token, which must be this one.
     #[inline]
-    pub fn after_name(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.at += bytes;
-        self.expect(b':', "`:` after a name")
+    fn expect(&mut self, token: u8, expected: &str) -> Result<(), Fault> {
+        if self.take(token) { Ok(()) } else { Err(self.unexpected(expected)) }
+    }
+
+    /// A number. One with a fraction or an exponent is a float, rounded to the nearest; but with more digits than
+    /// any float is written with, it is exact.
+    fn number(&mut self) -> Result<Value, Fault> {
+        self.numeral()?
+    }
+
+    /// Complains about the next token.
+    #[cold]
+    fn unexpected(&mut self, expected: &str) -> Fault {
+        match self.peek() {
+            None => Fault::new(self.at(), format!("the text ends where {expected} should follow")),
+            Some(_) => {
+                let found = self.text()[self.at()..].chars().next().unwrap_or_default();
+                Fault::new(self.at(), format!("expected {expected}, found {found:?}"))
+            }
+        }
+    }
+
+    /// Whether the object that starts here may have a dollar in its first name: that starts with one, or with an escape.
+    #[inline]
+    fn may_open_marker(&self) -> bool {
+        let mut ahead = self.clone();
+        ahead.take(b'{') && ahead.peek() == Some(b'"') && is_marker(ahead.rest())
+    }
+}
+
+/// Whether a string in quotes starts with a dollar, or with an escape.
+pub(super) fn is_marker(string: &[u8]) -> bool {
+    matches!(string.get(1), Some(b'$' | b'\\'))
+}
+
+/// Looks at every byte.
+#[derive(Clone)]
+pub(crate) struct ByteCursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> for ByteCursor<'a> {
+    fn at(&self) -> usize {
+        self.at
+    }
+
+    fn text(&self) -> &'a str {
+        self.text
     }
 
     #[inline]
-    fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    /// The first byte of the next token, which is not consumed; `None` at the end of the text.
-    #[inline]
-    pub fn peek(&mut self) -> Option<u8> {
+    fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.byte() {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Some(byte);
@@ -143,39 +129,20 @@ impl<'a, M: Marks> Cursor<'a, M> {
         None
     }
 
-    /// Consumes the next token if it is this one.
     #[inline]
-    pub fn take(&mut self, token: u8) -> bool {
+    fn take(&mut self, token: u8) -> bool {
         let found = self.peek() == Some(token);
         self.at += found as usize;
         found
     }
 
-    /// Consumes the next token, which must be this one.
     #[inline]
-    pub fn expect(&mut self, token: u8, expected: &str) -> Result<(), Fault> {
-        if self.take(token) { Ok(()) } else { Err(self.unexpected(expected)) }
+    fn after_name(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.at += bytes;
+        self.expect(b':', "`:` after a name")
     }
 
-    /// Complains about the next token.
-    #[cold]
-    pub fn unexpected(&mut self, expected: &str) -> Fault {
-        match self.peek() {
-            None => Fault::new(self.at, format!("the text ends where {expected} should follow")),
-            Some(_) => {
-                let found = self.text[self.at..].chars().next().unwrap_or_default();
-                Fault::new(self.at, format!("expected {expected}, found {found:?}"))
-            }
-        }
-    }
-
-    /// Whether the next string may be a name with a dollar: it starts with one, or with an escape.
-    pub fn may_be_marker(&mut self) -> bool {
-        self.peek() == Some(b'"') && matches!(self.text.as_bytes().get(self.at + 1), Some(b'$' | b'\\'))
-    }
-
-    /// `true`, `false` or `null`.
-    pub fn word(&mut self, word: &str) -> Result<(), Fault> {
+    fn word(&mut self, word: &str) -> Result<(), Fault> {
         if self.text[self.at..].starts_with(word) {
             self.at += word.len();
             return Ok(());
@@ -183,13 +150,8 @@ impl<'a, M: Marks> Cursor<'a, M> {
         Err(self.unexpected("a value"))
     }
 
-    /// A string, borrowed from the text unless it has escapes.
-    pub fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         let start = self.open_string()?;
-        if let Some(end) = self.marks.end_of_plain_string(self.text, start) {
-            self.at = end + 1;
-            return Ok(Cow::Borrowed(&self.text[start..end]));
-        }
         self.run_of_plain_bytes();
         if self.byte() == Some(b'"') {
             let plain = &self.text[start..self.at];
@@ -210,6 +172,70 @@ impl<'a, M: Marks> Cursor<'a, M> {
             self.run_of_plain_bytes();
             decoded.push_str(&self.text[run..self.at]);
         }
+    }
+
+    fn numeral(&mut self) -> Result<Result<Value, Fault>, Fault> {
+        let start = self.at;
+        let is_integer = self.scan_number()?;
+        Ok(self.value_of_digits(start, is_integer))
+    }
+
+    fn skip(&mut self) -> Result<(), Fault> {
+        let mut open = Vec::new();
+        loop {
+            match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    if !self.take(b'}') {
+                        open.push(b'}');
+                        self.skip_name()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    if !self.take(b']') {
+                        open.push(b']');
+                        continue;
+                    }
+                }
+                Some(b'"') => self.skip_string()?,
+                Some(b'-' | b'0'..=b'9') => drop(self.scan_number()?),
+                Some(b't') => self.word("true")?,
+                Some(b'f') => self.word("false")?,
+                Some(b'n') => self.word("null")?,
+                _ => return Err(self.unexpected("a value")),
+            }
+            loop {
+                let Some(close) = open.last() else { return Ok(()) };
+                if self.take(*close) {
+                    open.pop();
+                } else if *close == b'}' {
+                    self.expect(b',', "`,` or `}`")?;
+                    self.skip_name()?;
+                    break;
+                } else {
+                    self.expect(b',', "`,` or `]`")?;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl<'a> ByteCursor<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self::from(text, 0)
+    }
+
+    /// From a place on, which is not inside a character.
+    pub fn from(text: &'a str, at: usize) -> Self {
+        Self { text, at }
+    }
+
+    #[inline]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
     }
 
     fn skip_string(&mut self) -> Result<(), Fault> {
@@ -255,19 +281,6 @@ impl<'a, M: Marks> Cursor<'a, M> {
         let (letter, end) = escape(self.text.as_bytes(), self.at)?;
         self.at = end;
         Ok(letter)
-    }
-
-    /// A number. One with a fraction or an exponent is a float, rounded to the nearest; but with more digits than
-    /// any float is written with, it is exact.
-    pub fn number(&mut self) -> Result<Value, Fault> {
-        self.numeral()?
-    }
-
-    /// The same, where a number that no value can hold is told from text that is no number. The cursor is after it.
-    pub fn numeral(&mut self) -> Result<Result<Value, Fault>, Fault> {
-        let start = self.at;
-        let is_integer = self.scan_number()?;
-        Ok(self.value_of_digits(start, is_integer))
     }
 
     #[inline]
@@ -336,60 +349,6 @@ impl<'a, M: Marks> Cursor<'a, M> {
         let run = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
         self.at += run;
         run
-    }
-
-    /// Goes past one value of any depth without recursion; only its syntax is checked.
-    #[inline]
-    pub fn skip(&mut self) -> Result<(), Fault> {
-        if let Some(first) = self.peek()
-            && let Some(end) = self.marks.end_of_value(first, self.at)
-        {
-            self.at = end;
-            return Ok(());
-        }
-        self.skip_by_bytes()
-    }
-
-    fn skip_by_bytes(&mut self) -> Result<(), Fault> {
-        let mut open = Vec::new();
-        loop {
-            match self.peek() {
-                Some(b'{') => {
-                    self.at += 1;
-                    if !self.take(b'}') {
-                        open.push(b'}');
-                        self.skip_name()?;
-                        continue;
-                    }
-                }
-                Some(b'[') => {
-                    self.at += 1;
-                    if !self.take(b']') {
-                        open.push(b']');
-                        continue;
-                    }
-                }
-                Some(b'"') => self.skip_string()?,
-                Some(b'-' | b'0'..=b'9') => drop(self.scan_number()?),
-                Some(b't') => self.word("true")?,
-                Some(b'f') => self.word("false")?,
-                Some(b'n') => self.word("null")?,
-                _ => return Err(self.unexpected("a value")),
-            }
-            loop {
-                let Some(close) = open.last() else { return Ok(()) };
-                if self.take(*close) {
-                    open.pop();
-                } else if *close == b'}' {
-                    self.expect(b',', "`,` or `}`")?;
-                    self.skip_name()?;
-                    break;
-                } else {
-                    self.expect(b',', "`,` or `]`")?;
-                    break;
-                }
-            }
-        }
     }
 
     fn skip_name(&mut self) -> Result<(), Fault> {

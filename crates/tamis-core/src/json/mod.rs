@@ -3,6 +3,7 @@
 pub(crate) mod cursor;
 mod simd;
 pub(crate) mod structure;
+pub(crate) mod token_cursor;
 
 use crate::value::Value;
 use crate::value::timestamp::format_timestamp_iso;

@@ -32,8 +32,9 @@ use super::record::{Record, RecordBuilder};
 use super::timestamp::parse_timestamp;
 use super::{Event, Schema, Terms, Value, ValueRef};
 use crate::json::TextPlace;
-use crate::json::cursor::{Cursor, Fault, Marks};
+use crate::json::cursor::{ByteCursor, Cursor, Fault};
 pub use crate::json::structure::Skipped;
+use crate::json::token_cursor::TokenCursor;
 
 pub use lines::JsonLines;
 pub use write::write;
@@ -84,7 +85,7 @@ pub fn read_with<'a>(
     let mut structure = builder.take_structure();
     let is_read = match structure.scan(json, skipped) {
         Some(text) => {
-            let cursor = Cursor::marked(text, &structure, skipped);
+            let cursor = TokenCursor::new(text, &structure, skipped);
             Reader { cursor, fields: &mut builder, depth: 0 }.document().is_ok()
         }
         None => false,
@@ -118,7 +119,7 @@ pub fn walk<'a>(json: &'a [u8], fields: &mut impl Fields<'a>) -> Result<(), Even
         let place = Some(TextPlace::of(valid, valid.len()));
         EventError { place, ..EventError::new("the text is not UTF-8") }
     })?;
-    let mut reader = Reader { cursor: Cursor::new(text), fields, depth: 0 };
+    let mut reader = Reader { cursor: ByteCursor::new(text), fields, depth: 0 };
     reader.document().map_err(|fault| fault.into_error(text, reader.fields.path()))
 }
 
@@ -161,13 +162,13 @@ impl Marker {
     }
 }
 
-struct Reader<'a, 'f, F, M> {
-    cursor: Cursor<'a, M>,
+struct Reader<'f, F, C> {
+    cursor: C,
     fields: &'f mut F,
     depth: usize,
 }
 
-impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
+impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
     fn document(&mut self) -> Result<(), Fault> {
         match self.cursor.peek() {
             Some(b'{') => {}
@@ -190,9 +191,14 @@ impl<'a, F: Fields<'a>, M: Marks> Reader<'a, '_, F, M> {
     }
 
     /// The first name of the object that starts here, if it may be one with a dollar; nothing is consumed.
+    #[inline]
     fn first_name(&mut self) -> Result<Option<Cow<'a, str>>, Fault> {
+        if !self.cursor.may_open_marker() {
+            return Ok(None);
+        }
         let mut ahead = self.cursor.clone();
-        if ahead.take(b'{') && ahead.may_be_marker() { ahead.string().map(Some) } else { Ok(None) }
+        ahead.expect(b'{', "an object")?;
+        ahead.string().map(Some)
     }
 
     /// Reads an object; `member` reads each name and its value, from the quote on.

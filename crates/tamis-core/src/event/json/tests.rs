@@ -406,7 +406,7 @@ fn fuzz_json_event(json: &[u8]) {
     }
     // What is read is JSON, and the skipping path accepts exactly that; `serde_json` also limits depth and the size of floats.
     if let Ok(text) = std::str::from_utf8(json) {
-        let mut cursor = Cursor::new(text);
+        let mut cursor = ByteCursor::new(text);
         let skipped = cursor.skip().is_ok() && cursor.peek().is_none();
         match serde_json::from_slice::<serde_json::Value>(json) {
             Ok(_) => assert!(skipped, "{text}"),

@@ -1,0 +1,105 @@
+//! Which token may follow which, and which brackets belong together.
+//!
+//! Tokens lie side by side, so that a load from one byte earlier or later shows the neighbours of sixty-four tokens at once.
+//! Nearly all of the grammar is about neighbours. The rest is whether commas are between the members of an object or between the
+//! elements of an array. Neighbours say that too, on either side of a value:
+//!
+//! ```text
+//! what is before a value     { "a" : V        [ V    , V        member, element, element
+//! what is after it           V , "b" :        V ]    V , V
+//! ```
+//!
+//! Around a string or a scalar both must be the same. Around an object or an array they are as far apart as its brackets: each
+//! bracket has its side as a bit, next to its kind, and brackets belong together if both are equal. Only brackets are visited
+//! one by one.
+
+use super::{BracketWord, Lanes, Structure, WIDTH};
+
+/// So many bytes before the first token and behind the last are no tokens.
+pub(super) const MARGIN: usize = WIDTH;
+
+/// Whether the tokens are those of one object, if that is to be checked. Finds the brackets.
+#[inline(always)]
+pub(super) fn accepts<L: Lanes, const CHECKED: bool>(lanes: L, structure: &mut Structure) -> bool {
+    let Structure { count, bytes, words, brackets, .. } = structure;
+    let count = *count;
+    bytes[MARGIN + count..][..2 * WIDTH].fill(b' ');
+    brackets.clear();
+    words.clear();
+    let mut wrong = 0;
+    for first in (0..count).step_by(WIDTH) {
+        let near = Neighbours { bytes: bytes[first..].first_chunk().expect("there are margins") };
+        let block = near.at(lanes, 0);
+        let opening = lanes.equal_with_bit_5(block, b'{');
+        let closing = lanes.equal_with_bit_5(block, b'}');
+        words.push(BracketWord { opening, closing });
+        if CHECKED {
+            let last: u64 = if first + WIDTH < count { 0 } else { 1 << (count - 1 - first) };
+            let tokens = last.wrapping_sub(1) | last;
+            let found = near.check(lanes, block, opening, closing, tokens, last);
+            wrong |= found.wrong;
+            brackets.add(lanes, lanes.with_bit_7(block, found.members), opening | closing);
+        }
+    }
+    !CHECKED || wrong == 0 && brackets.belong_together(lanes, bytes[MARGIN + count - 1])
+}
+
+/// A block of tokens, and those around it.
+struct Neighbours<'b> {
+    bytes: &'b [u8; 3 * WIDTH],
+}
+
+struct Found {
+    /// Tokens that cannot stand where they stand.
+    wrong: u64,
+    /// Brackets on the other side of which there is an object.
+    members: u64,
+}
+
+impl Neighbours<'_> {
+    /// The tokens of the block, or so many before or after them.
+    #[inline(always)]
+    fn at<L: Lanes>(&self, lanes: L, offset: isize) -> L::Block {
+        lanes.load(self.bytes[MARGIN.wrapping_add_signed(offset)..].first_chunk().expect("it is near"))
+    }
+
+    #[inline(always)]
+    fn check<L: Lanes>(
+        &self,
+        lanes: L,
+        block: L::Block,
+        opening: u64,
+        closing: u64,
+        tokens: u64,
+        last: u64,
+    ) -> Found {
+        let string = lanes.equal(block, b'"');
+        let colon = lanes.equal(block, b':');
+        let comma = lanes.equal(block, b',');
+        let curly_opening = lanes.equal(block, b'{');
+        let scalar = tokens & !(opening | closing | colon | comma | string);
+
+        let before = self.at(lanes, -1);
+        let before_that = self.at(lanes, -2);
+        let after_colon = lanes.equal(before, b':');
+        let may_be_after_name =
+            lanes.equal(before, b'"') & (lanes.equal(before_that, b'{') | lanes.equal(before_that, b','));
+        let after = self.at(lanes, 1);
+        let before_colon = lanes.equal(after, b':');
+        let before_comma = lanes.equal(after, b',');
+        let before_closing = lanes.equal_with_bit_5(after, b'}');
+        let before_curly = lanes.equal(after, b'}');
+        let before_name = lanes.equal(after, b'"') & lanes.equal(self.at(lanes, 2), b':');
+        let before_member = before_comma & lanes.equal(self.at(lanes, 3), b':') | before_curly;
+        let before_value = !(before_colon | before_comma | before_closing);
+
+        let plain = scalar | string & !before_colon;
+        let mut wrong = colon & !may_be_after_name
+            | curly_opening & !(before_curly | before_name)
+            | (opening & !curly_opening) & !(before_value | before_closing & !before_curly)
+            | (colon | comma) & !before_value;
+        wrong |= (plain | closing) & !(before_comma | before_closing | last);
+        wrong |= plain & (after_colon ^ before_member);
+        Found { wrong, members: opening & after_colon | closing & before_member }
+    }
+}
