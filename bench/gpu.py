@@ -127,14 +127,21 @@ def measure(name: str, scale: int, given: argparse.Namespace, is_weighted: bool)
         say(f"  GPU, {ask}: {run['gpu'][ask]:,.0f} events/s, the same answers: {is_same}")
         say(f"    by batch: { ({size: round(found) for size, found in run['gpu_by_batch'][ask].items()}) }")
     say(f"  ahead of the processor from batches of: {run['ahead_from']}")
-    run["stages"] = {ask: stages(index, run_it, batch.slice(0, 8_192)) for ask, run_it in asks.items()}
-    say(f"  seconds of 8,192 events by stage: {json.dumps(run['stages'])}")
+    run["stages"] = {ask: stages(index, run_it, batch.slice(0, 4_096)) for ask, run_it in asks.items()}
+    say(f"  seconds of 4,096 events by stage: {json.dumps(run['stages'])}")
     if given.soak:
         index.to_gpu()
         run["soak"] = soak(index, batch, given.soak)
         say(f"  {run['soak']}")
     stats = index.stats()
-    told = ("device_bytes", "device_pinned_bytes", "device_parts", "device_failure", "device")
+    told = (
+        "device_bytes",
+        "device_pinned_bytes",
+        "device_answer_bytes",
+        "device_parts",
+        "device_failure",
+        "device",
+    )
     run |= {key: stats[key] for key in told}
     return run
 
@@ -163,15 +170,23 @@ def soak(index: tamis.Index, batch: pa.Table, events: int) -> dict[str, Any]:
 
 
 def stages(index: tamis.Index, ask: Callable[[pa.Table], Any], batch: pa.Table) -> dict[str, float]:
-    """Where the time of a batch goes, one block after the other: each stage is waited for."""
+    """Where the time of one block goes: each stage is waited for.
+
+    What no stage has is `rest`: starting threads, and what becomes of the answer until Python has it.
+    `drop` is freeing the answer, which is no part of `all`.
+    """
     _kernel.use_device(index._kernel, 0, None, None, True)
     ask(batch)
     before = index.stats()["device"]["seconds"]
     started = time.perf_counter()
-    ask(batch)
+    answer = ask(batch)
     took = time.perf_counter() - started
+    started = time.perf_counter()
+    del answer
+    dropped = time.perf_counter() - started
     after = index.stats()["device"]["seconds"]
-    return {"all": took} | {stage: after[stage] - before[stage] for stage in after}
+    parts = {stage: after[stage] - before[stage] for stage in after}
+    return {"all": took} | parts | {"rest": took - sum(parts.values()), "drop": dropped}
 
 
 def rate(ask: Callable[[pa.Table], Any], batch: pa.Table) -> float:

@@ -140,6 +140,20 @@ def test_a_device_answers_as_the_processor_does(kernels: Path, seed: int) -> Non
     assert stats["device_failure"] is None
 
 
+def test_a_block_is_wider_than_a_warp(kernels: Path) -> None:
+    """A thread has two lanes of a mask: those of the second one are events from 4,096 on."""
+    draw = random.Random(31)
+    index = build(draw, 150, 2)
+    index.optimize()
+    for count in (8_500, 8_192, 4_097):
+        events = some_events(draw, count)
+        index.to_cpu()
+        expected = answers(index, events)
+        on_device(index, kernels)
+        assert answers(index, events) == expected
+        assert index.stats()["device_failure"] is None
+
+
 @pytest.mark.parametrize("parts", [31, 32, 33, 64, 70, 100])
 def test_units_of_any_length(kernels: Path, parts: int) -> None:
     """Summaries number 32 leaves of a unit: what is longer goes another way."""

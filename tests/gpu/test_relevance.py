@@ -299,6 +299,18 @@ def test_whatever_fails_the_answer_is_right(faults: Faults, kind: int) -> None:
         faults.at(None)
 
 
+def test_a_block_is_wider_than_a_warp(kernels: Path) -> None:
+    """A thread has two lanes of a mask: those of the second one are events from 4,096 on."""
+    draw = random.Random(37)
+    index = build(draw, 150, 2, TAME)
+    index.optimize()
+    events = some_events(draw, 8_500)
+    expected = bits(index.top_k_batch(events, 3, score="relevance"))
+    on_device(index, kernels)
+    assert bits(index.top_k_batch(events, 3, score="relevance")) == expected
+    assert index.stats()["device_blocks"] > 0
+
+
 def test_a_block_after_another_starts_afresh(kernels: Path) -> None:
     """Predicates are cleared after rows are scored: neither a count nor the next block sees them."""
     draw = random.Random(29)

@@ -24,6 +24,7 @@ pub mod query;
 pub mod relate;
 mod snapshot;
 mod stamp;
+mod streaming_stores;
 mod subscription;
 mod suggest;
 pub mod term;

@@ -23,9 +23,14 @@ use relevance::Programs;
 const WORD: usize = 4;
 const LONG: usize = 8;
 const MASK_BYTES: usize = DEVICE_WIDTH / 8;
+/// Events of a lane; the same as in `kernels.cu`. The summary of a mask has a bit for each lane.
+const LANE_EVENTS: usize = 128;
+const SUMMARY_BYTES: usize = DEVICE_WIDTH / LANE_EVENTS / 8;
 /// The size of what is listed of a unit, and of a unit in one lane; the same as in `kernels.cu`.
 const TASK_BYTES: usize = 32;
 const SINGLE_BYTES: usize = 8;
+/// Units in one lane that are listed for each unit of a level, on average; the same as in `kernels.cu`.
+const SINGLES_PER_UNIT: usize = 2;
 /// Words for the numbers of what is listed in a level: one for each kind, one for singles, and some to fill a sector.
 const LISTED_WORDS: usize = 8;
 /// Rows that one warp counts and lists; the same as in `kernels.cu`.
@@ -248,8 +253,8 @@ impl PlanOnDevice {
         let chunks = self.rows.div_ceil(CHUNK);
         let places = (chunks + chunks.div_ceil(CHUNKS_IN_GROUP)) * DEVICE_WIDTH * WORD;
         let fixed = DEVICE_WIDTH * (WORD + LONG) + self.levels.len() * LISTED_WORDS * WORD;
-        let lists = self.most_in_level * (TASK_BYTES + SINGLE_BYTES);
-        self.masks as usize * (MASK_BYTES + WORD)
+        let lists = self.most_in_level * (TASK_BYTES + SINGLES_PER_UNIT * SINGLE_BYTES);
+        self.masks as usize * (MASK_BYTES + SUMMARY_BYTES)
             + tables
             + places
             + lists
@@ -279,11 +284,11 @@ impl PlanOnDevice {
     fn prepare(&self, lane: &mut Lane, masks: usize) -> DeviceResult<()> {
         let mut is_new = lane.plan != self.number;
         is_new |= lane.masks.reserve(masks * MASK_BYTES)?;
-        is_new |= lane.summaries.reserve(masks * WORD)?;
+        is_new |= lane.summaries.reserve(masks * SUMMARY_BYTES)?;
         is_new |= lane.ranks.reserve(self.tables.max(1) * DEVICE_WIDTH * WORD)?;
         is_new |= lane.present.reserve(self.tables.max(1) * MASK_BYTES)?;
         lane.tasks.reserve(self.most_in_level * TASK_BYTES)?;
-        lane.singles.reserve(self.most_in_level * SINGLE_BYTES)?;
+        lane.singles.reserve(self.most_in_level * SINGLES_PER_UNIT * SINGLE_BYTES)?;
         lane.listed.reserve(self.levels.len() * LISTED_WORDS * WORD)?;
         lane.counts.reserve(DEVICE_WIDTH * WORD)?;
         lane.offsets.reserve(DEVICE_WIDTH * LONG)?;
@@ -296,7 +301,7 @@ impl PlanOnDevice {
             driver.fill_with_zeros(lane.stream, lane.present.address, lane.present.bytes())?;
             // The first mask is always full.
             driver.upload(lane.stream, lane.masks.address, &[255; MASK_BYTES])?;
-            driver.upload(lane.stream, lane.summaries.address, &[255; WORD])?;
+            driver.upload(lane.stream, lane.summaries.address, &[255; SUMMARY_BYTES])?;
             lane.plan = self.number;
         }
         Ok(())
@@ -346,7 +351,7 @@ impl PlanOnDevice {
             // All but the first, which is always full.
             let others = self.bits as usize - 1;
             driver.fill_with_zeros(lane.stream, masks + MASK_BYTES as u64, others * MASK_BYTES)?;
-            driver.fill_with_zeros(lane.stream, summaries + WORD as u64, others * WORD)?;
+            driver.fill_with_zeros(lane.stream, summaries + SUMMARY_BYTES as u64, others * SUMMARY_BYTES)?;
             does = Masks::Leave;
         } else {
             let clears = u64::from(clears);
@@ -435,19 +440,22 @@ impl PlanOnDevice {
             masks,
             lane.summaries.address,
         ];
-        driver.launch(lane.stream, Kernel::Cuts, 32 * items, &arguments)?;
+        // A warp for each half of the lanes.
+        let threads = items * (DEVICE_WIDTH / LANE_EVENTS) as u64;
+        driver.launch(lane.stream, Kernel::Cuts, threads, &arguments)?;
         let started = self.shared.end(Stage::Predicates, lane.stream, started)?;
         if counts {
             driver.fill_with_zeros(lane.stream, lane.counts.address, lane.counts.bytes())?;
         }
-        self.evaluate_levels(lane, counts)?;
+        self.evaluate_levels(lane, sent.events, counts)?;
         Ok(started)
     }
 
-    fn evaluate_levels(&self, lane: &Lane, counts: bool) -> DeviceResult<()> {
+    fn evaluate_levels(&self, lane: &Lane, events: usize, counts: bool) -> DeviceResult<()> {
         let driver = &self.shared.driver;
         let stored = u64::from(if counts { self.shared_masks } else { self.masks });
         let counted = if counts { lane.counts.address } else { 0 };
+        let lanes = u64::MAX >> (u64::BITS as usize - events.div_ceil(LANE_EVENTS).max(1));
         let (code, masks, summaries) = (self.code.address, lane.masks.address, lane.summaries.address);
         driver.fill_with_zeros(lane.stream, lane.listed.address, self.levels.len() * LISTED_WORDS * WORD)?;
         for (number, level) in self.levels.iter().enumerate() {
@@ -455,10 +463,10 @@ impl PlanOnDevice {
             let listed = lane.listed.address + (number * LISTED_WORDS * WORD) as u64;
             let [a, b, c, d] = level.ends.map(|end| u64::from(end - level.first));
             let all = [units, a, b, c, d, lane.tasks.address, lane.singles.address, listed, code];
-            let arguments = [&all[..], &[summaries, stored]].concat();
+            let arguments = [&all[..], &[summaries, stored, lanes]].concat();
             driver.launch(lane.stream, Kernel::LookAhead, d, &arguments)?;
             let arguments = [&all[..], &[masks, stored, counted, summaries]].concat();
-            driver.launch(lane.stream, Kernel::RunSingles, d, &arguments)?;
+            driver.launch(lane.stream, Kernel::RunSingles, SINGLES_PER_UNIT as u64 * d, &arguments)?;
             let kinds = [
                 (RunKind::Flat, Kernel::EvaluateFlat),
                 (RunKind::Groups, Kernel::EvaluateGroups),

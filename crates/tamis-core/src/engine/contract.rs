@@ -410,8 +410,9 @@ pub trait FoundMatches: Sync {
     /// Replaces `locations` by the matches of an event, sorted by id.
     fn of_event(&self, at: usize, locations: &mut Vec<Location>);
 
-    /// Appends the ids of the matches of an event, sorted, if they are integers and matches come in that order. Says whether it did.
-    fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>) -> bool;
+    /// Appends the ids of the matches of an event, sorted, if they are integers and matches come in that order; past the caches, if that
+    /// is better for this column. Says whether it did.
+    fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>, past_caches: bool) -> bool;
 
     fn observed(&self) -> Observation;
 }

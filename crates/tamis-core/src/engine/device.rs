@@ -8,13 +8,15 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
+use super::answer_memory::AnswerMemory;
 use crate::fork::Mutex;
 
-/// Events in a block.
-pub const DEVICE_WIDTH: usize = 4096;
+/// The most events in a block.
+pub const DEVICE_WIDTH: usize = 8192;
 
 /// No mask: the truth of the unit is needed for its rows alone.
 pub const NO_MASK: u32 = u32::MAX;
@@ -501,6 +503,17 @@ pub(super) struct KeptFor {
     pub rows: Arc<KeptRows>,
 }
 
+/// What this processor does for a device.
+#[derive(Clone, Copy)]
+pub(super) enum HostStage {
+    /// From columns to tokens.
+    Gather,
+    /// From rows to columns of ids.
+    Write,
+}
+
+const HOST_STAGES: [&str; 2] = ["gather", "write"];
+
 /// A device, and what an index keeps there.
 pub struct DeviceMemory {
     device: Arc<dyn Device>,
@@ -513,6 +526,10 @@ pub struct DeviceMemory {
     blocks: AtomicU64,
     /// Matches of a thousand events that were listed last.
     matches_per_thousand: AtomicU64,
+    /// Nanoseconds by [`HostStage`], of all threads together.
+    host_stages: [AtomicU64; HOST_STAGES.len()],
+    /// Of answers that list matches.
+    pub(super) answers: Arc<AnswerMemory>,
     /// A device does not survive a fork.
     process: u32,
 }
@@ -527,6 +544,8 @@ impl DeviceMemory {
             is_reported: AtomicBool::new(false),
             blocks: AtomicU64::new(0),
             matches_per_thousand: AtomicU64::new(0),
+            host_stages: Default::default(),
+            answers: Arc::default(),
             process: std::process::id(),
         }
     }
@@ -567,6 +586,11 @@ impl DeviceMemory {
         self.blocks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Notes that a stage has ended.
+    pub(super) fn end(&self, stage: HostStage, started: Instant) {
+        self.host_stages[stage as usize].fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+    }
+
     /// Notes how many matches some events had together.
     pub(super) fn note_matches(&self, matches: usize, events: usize) {
         let rate = matches as u64 * 1000 / events.max(1) as u64;
@@ -582,11 +606,17 @@ impl DeviceMemory {
     }
 
     pub fn statistics(&self) -> Json {
+        let mut device = self.device.describe();
+        if let Some(seconds) = device.get_mut("seconds").and_then(Json::as_object_mut) {
+            let here = self.host_stages.each_ref().map(|stage| stage.load(Ordering::Relaxed) as f64 / 1e9);
+            seconds.extend(HOST_STAGES.map(String::from).into_iter().zip(here.map(Json::from)));
+        }
         let parts: usize = self.plans.lock().iter().map(|(_, parts)| parts.len()).sum();
         json!({
-            "device": self.device.describe(),
+            "device": device,
             "device_bytes": self.device.bytes(),
             "device_pinned_bytes": self.device.pinned_bytes(),
+            "device_answer_bytes": self.answers.bytes(),
             "device_parts": parts,
             "device_blocks": self.blocks.load(Ordering::Relaxed),
             "device_failure": self.failure(),

@@ -4,6 +4,7 @@
 //! `segment`s dynamic. `batch` matches many events at once.
 
 pub(crate) mod add_many;
+mod answer_memory;
 pub mod batch;
 pub mod contract;
 pub(crate) mod contributions;

@@ -13,7 +13,7 @@ use tamis_core::engine::device::{
     ScoredRow,
 };
 
-use super::{Block, LONG, MASK_BYTES, PlanOnDevice, WORD};
+use super::{Block, LONG, MASK_BYTES, PlanOnDevice, SUMMARY_BYTES, WORD};
 use crate::driver::{Address, Kernel, Stream};
 use crate::lane::{Buffer, Lane};
 use crate::shared::{Shared, Stage};
@@ -115,7 +115,7 @@ impl Parts {
             again: part(WORD),
             highest: part(LONG),
             wanted: part(CHUNKS * MASK_BYTES),
-            wanted_lanes: part(CHUNKS * WORD),
+            wanted_lanes: part(CHUNKS * SUMMARY_BYTES),
             bins: part(room * entries),
             found: [part(words), part(words)],
             best: [part(k * entries), part(k * entries)],

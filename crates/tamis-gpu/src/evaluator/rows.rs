@@ -14,6 +14,8 @@ use crate::lane::Lane;
 use crate::pinned::Words;
 use crate::shared::Stage;
 
+/// Events whose rows a warp counts and lists; the same as in `kernels.cu`.
+const COLUMN: usize = 32;
 /// Rows that are looked at first when only the best are wanted: with many matches they are among these.
 const FIRST_LOOK: usize = 32 * 1024;
 /// No more than so many are looked for that way.
@@ -62,11 +64,14 @@ impl PlanOnDevice {
             return Ok(vec![0; block.sent.events]);
         }
         let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, rows);
-        let arguments = [a, b, c, d, e, f, lane.places.address, chunks as u64];
-        driver.launch(lane.stream, Kernel::CountChunks, 32 * chunks as u64, &arguments)?;
-        let arguments = [lane.places.address, chunks as u64, CHUNKS_IN_GROUP as u64, lane.groups.address];
+        let columns = block.sent.events.div_ceil(COLUMN);
+        let warps = (chunks * columns) as u64;
+        let arguments = [a, b, c, d, e, f, columns as u64, lane.places.address, warps];
+        driver.launch(lane.stream, Kernel::CountChunks, COLUMN as u64 * warps, &arguments)?;
+        let [chunks, columns] = [chunks as u64, columns as u64];
+        let arguments = [lane.places.address, chunks, CHUNKS_IN_GROUP as u64, lane.groups.address, columns];
         driver.launch(lane.stream, Kernel::Scan, (groups * DEVICE_WIDTH) as u64, &arguments)?;
-        let arguments = [lane.groups.address, groups as u64, groups as u64, lane.counts.address];
+        let arguments = [lane.groups.address, groups as u64, groups as u64, lane.counts.address, columns];
         driver.launch(lane.stream, Kernel::Scan, DEVICE_WIDTH as u64, &arguments)?;
         self.shared.end(Stage::Rows, lane.stream, started)?;
         self.download_counts(lane, block.sent.events)
@@ -218,7 +223,8 @@ impl PlanOnDevice {
                     }
                     reserved => reserved?,
                 };
-                let chunks = self.rows.div_ceil(CHUNK) as u64;
+                let columns = last.div_ceil(COLUMN) - first / COLUMN;
+                let warps = (self.rows.div_ceil(CHUNK) * columns) as u64;
                 let [a, b, c, d, e, f] = self.row_arguments(lane, block, order, self.rows);
                 let arguments = [
                     a,
@@ -235,10 +241,11 @@ impl PlanOnDevice {
                     first as u64,
                     last as u64,
                     most.into(),
-                    chunks,
+                    columns as u64,
+                    warps,
                 ];
                 let started = Instant::now();
-                driver.launch(lane.stream, Kernel::ListChunks, 32 * chunks, &arguments)?;
+                driver.launch(lane.stream, Kernel::ListChunks, COLUMN as u64 * warps, &arguments)?;
                 self.shared.end(Stage::Rows, lane.stream, started)?;
                 let into = &mut rows.as_mut()[starts(first)..ends[last - 1]];
                 let listed = lane.found.address;

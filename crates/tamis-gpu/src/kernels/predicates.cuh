@@ -1,5 +1,5 @@
 // From the values of events, and from what the host found out about them, to masks of predicates.
-struct Predicates { u32 *masks, *summaries; };
+struct Predicates { u32 *masks; u64 *summaries; };
 
 INLINE void touch(Predicates to, u32 mask, u32 event, bool clears) {
     u32 *word = to.masks + (u64)mask * WORDS + event / 32;
@@ -8,7 +8,7 @@ INLINE void touch(Predicates to, u32 mask, u32 event, bool clears) {
         to.summaries[mask] = 0;
     } else {
         set_bits(word, 1u << (event % 32));
-        set_bits(to.summaries + mask, 1u << (event / 128));
+        set_bits(to.summaries + mask, 1ull << (event / 128));
     }
 }
 
@@ -126,9 +126,10 @@ INLINE void look_up_warp(u64 warp, Values values, ValueTables in, Ranks ranks, P
 // c has a value of rank r above it if c < r.
 #define CUTS_PER_ITEM 8
 
-INLINE void cuts_thread(u32 lane, u64 item, const u32 *items, const u32 *tables, const u32 *ranks, const u32 *present,
+// The threads of a warp have 32 lanes: the first ones, or the others.
+INLINE void cuts_thread(u32 thread, u32 each, u64 item, const u32 *items, const u32 *tables, const u32 *ranks, const u32 *present,
                         Predicates to) {
-    u32 table = items[3 * item], first = items[3 * item + 1], read = items[3 * item + 2];
+    u32 lane = 32 * each + thread, table = items[3 * item], first = items[3 * item + 1], read = items[3 * item + 2];
     u32 below = tables[2 * table] + first, above = tables[2 * table + 1] + first;
     Mask there = load(present, table, lane);
     const u32 *own = ranks + (u64)table * EVENTS + lane * 128;
@@ -143,9 +144,11 @@ INLINE void cuts_thread(u32 lane, u64 item, const u32 *items, const u32 *tables,
             rest.w[j] ^= bit;
         }
     }
-    UNROLL for (u32 at = 0; at < CUTS_PER_ITEM; ++at) {
-        Mask over = odd_one(there, under[at]);
-        if ((read >> at) & 1) store_with_summary(to.masks, to.summaries, below + at, lane, under[at]);
-        if ((read >> (CUTS_PER_ITEM + at)) & 1) store_with_summary(to.masks, to.summaries, above + at, lane, over);
+    UNROLL for (u32 at = 0; at < 2 * CUTS_PER_ITEM; ++at) {
+        if (!((read >> at) & 1)) continue;
+        bool is_below = at < CUTS_PER_ITEM;
+        u32 mask = is_below ? below + at : above + at - CUTS_PER_ITEM;
+        Mask m = is_below ? under[at] : odd_one(there, under[at - CUTS_PER_ITEM]);
+        note_lanes(to.summaries, mask, thread, each, store_where_set(to.masks, mask, thread, each, m));
     }
 }

@@ -14,8 +14,8 @@
 INLINE double plus(double a, double b) { return __dadd_rn(a, b); }
 INLINE double as_number(u64 bits) { return __longlong_as_double((long long)bits); }
 INLINE u64 as_bits(double number) { return (u64)__double_as_longlong(number); }
-INLINE u64 longer_from(u64 value, u32 step) { return __shfl_xor_sync(ALL_LANES, value, step); }
-INLINE u32 word_from(u32 value, u32 step) { return __shfl_xor_sync(ALL_LANES, value, step); }
+INLINE u64 longer_from(u64 value, u32 step) { return __shfl_xor_sync(ALL_THREADS, value, step); }
+INLINE u32 word_from(u32 value, u32 step) { return __shfl_xor_sync(ALL_THREADS, value, step); }
 #else
 INLINE double plus(double a, double b) { return a + b; }
 INLINE double as_number(u64 bits) { double number; __builtin_memcpy(&number, &bits, sizeof bits); return number; }
@@ -48,10 +48,10 @@ INLINE PerLane<u32> sum_before(PerLane<u32> counts, u32 *total) {
 #if ON_DEVICE
     u32 own = threadIdx.x % 32, sum = counts.own;
     UNROLL for (u32 step = 1; step < 32; step *= 2) {
-        u32 before = __shfl_up_sync(ALL_LANES, sum, step);
+        u32 before = __shfl_up_sync(ALL_THREADS, sum, step);
         if (own >= step) sum += before;
     }
-    *total = __shfl_sync(ALL_LANES, sum, 31);
+    *total = __shfl_sync(ALL_THREADS, sum, 31);
     sums.own = sum - counts.own;
 #else
     *total = 0;
@@ -87,16 +87,16 @@ enum Operation { LEAF = 0, OPEN = 1, CLOSE = 2, XOR_STEP = 3, XOR_END = 4, END =
 // Leaves of a run that are waited for together.
 #define LEAVES_AT_ONCE 4
 
-struct Program { const Record *code; const u32 *masks, *summaries; u32 start; };
+struct Program { const Record *code; const u32 *masks; const u64 *summaries; u32 start; };
 
 // The word of an event in the mask of a test, which is in the bits above the two lowest.
-INLINE u32 word_of(const Program *program, u32 test, u32 lanes, u32 event) {
+INLINE u32 word_of(const Program *program, u32 test, u64 lanes, u32 event) {
     return has_lane(lanes, event / 128) ? program->masks[(u64)(test >> 2) * WORDS + event / 32] : 0;
 }
 
 // Whether a test holds for an event; its second bit says that the mask must be clear.
 INLINE bool holds_in(u32 word, u32 test, u32 event) { return ((word >> (event % 32)) & 1) != ((test >> 1) & 1); }
-INLINE bool holds_for(const Program *program, u32 test, u32 lanes, u32 event) {
+INLINE bool holds_for(const Program *program, u32 test, u64 lanes, u32 event) {
     return holds_in(word_of(program, test, lanes, event), test, event);
 }
 
@@ -117,7 +117,7 @@ INLINE PerLane<double> score(Program program, PerLane<u32> event) {
             u32 first = at - 1;
             for (u32 done = 0; done < number; done += LEAVES_AT_ONCE) {
                 Record leaves[LEAVES_AT_ONCE];
-                u32 lanes[LEAVES_AT_ONCE];
+                u64 lanes[LEAVES_AT_ONCE];
                 PerLane<u32> words[LEAVES_AT_ONCE];
                 UNROLL for (u32 leaf = 0; leaf < LEAVES_AT_ONCE; ++leaf)
                     leaves[leaf] = record_at(program.code, first + (done + leaf < number ? done + leaf : number - 1));
@@ -139,7 +139,7 @@ INLINE PerLane<double> score(Program program, PerLane<u32> event) {
         }
         case LEAF: {
             double weight = as_number(now.w[2] | (u64)now.w[3] << 32);
-            u32 lanes = program.summaries[now.w[1] >> 2];
+            u64 lanes = program.summaries[now.w[1] >> 2];
             PerLane<bool> any, all;
             EACH_LANE { all[lane] = holds_for(&program, now.w[1], lanes, event[lane]); any[lane] = all[lane] && (now.w[1] & 1); }
             if (number > 1) {
@@ -198,7 +198,7 @@ struct Bins { Entry *least; u32 *counts; Entry *entries; u64 room; };
 
 // Rows from `first` on, in the order of falling bounds; `step` of them for a warp at a time. Chunks of them share a mask of the events
 // that the best of them may be good enough for.
-struct ScoredRows { RowInputs in; const u64 *bounds; const u32 *starts; const Record *code; const u64 *highest; u64 first, step, in_chunk; const u32 *wanted, *wanted_lanes; };
+struct ScoredRows { RowInputs in; const u64 *bounds; const u32 *starts; const Record *code; const u64 *highest; u64 first, step, in_chunk; const u32 *wanted; const u64 *wanted_lanes; };
 
 // The events for which a row may be good enough.
 INLINE Mask may_be_good(Mask held, u64 bound, u32 row, u32 lane, const Entry *least) {
@@ -212,7 +212,8 @@ INLINE Mask may_be_good(Mask held, u64 bound, u32 row, u32 lane, const Entry *le
     return held;
 }
 
-INLINE void score_row(ScoredRows rows, Bins bins, u64 place, u32 row, PerLane<Mask> held, unsigned short *list) {
+// Of the events in 32 lanes: the first ones, or the others.
+INLINE void score_row(ScoredRows rows, Bins bins, u64 place, u32 row, u32 each, PerLane<Mask> held, unsigned short *list) {
     u64 bound = rows.bounds[place];
     u32 start = rows.starts[place];
     UNROLL for (u32 half = 0; half < 4; half += 2) {
@@ -224,7 +225,7 @@ INLINE void score_row(ScoredRows rows, Bins bins, u64 place, u32 row, PerLane<Ma
             u32 at = places[lane];
             UNROLL for (u32 word = half; word < half + 2; ++word)
                 for (u32 rest = held[lane].w[word]; rest != 0; rest &= rest - 1)
-                    list[at++] = (unsigned short)(lane * 128 + 32 * word + first_bit(rest));
+                    list[at++] = (unsigned short)((32 * each + lane) * 128 + 32 * word + first_bit(rest));
         }
         wait_for_lanes();
         for (u32 first = 0; first < total; first += 32) {
@@ -251,28 +252,36 @@ INLINE void score_row(ScoredRows rows, Bins bins, u64 place, u32 row, PerLane<Ma
 INLINE void score_rows_warp(u64 warp, u64 warps, ScoredRows rows, Bins bins, unsigned short *list) {
     u64 highest = *rows.highest;
     for (u64 base = rows.first + warp * rows.step; base < rows.in.rows; base += warps * rows.step) {
-        u32 chunk = (u32)((base - rows.first) / rows.in_chunk), open = rows.wanted_lanes[chunk];
+        u32 chunk = (u32)((base - rows.first) / rows.in_chunk);
+        u64 open = rows.wanted_lanes[chunk];
         if (open == 0) continue;
-        PerLane<u32> row, mask, lanes;
+        PerLane<u32> row, mask, lanes[LANES_OF_THREAD];
         PerLane<bool> holds;
         EACH_LANE {
             Row own = { 0, 0, 0 };
             if (lane < rows.step) own = row_in_order(rows.in, base + lane);
-            row[lane] = own.row; mask[lane] = own.mask; lanes[lane] = own.lanes & open;
-            holds[lane] = lanes[lane] != 0;
+            own.lanes &= open;
+            row[lane] = own.row; mask[lane] = own.mask;
+            EACH_OF_TWO lanes[each][lane] = (u32)(own.lanes >> (32 * each));
+            holds[lane] = own.lanes != 0;
         }
         for (u32 rest = lanes_where(holds); rest != 0; rest &= rest - 1) {
-            u32 at = first_bit(rest), number = from_lane(row, at), held_in = from_lane(lanes, at), own = from_lane(mask, at);
+            u32 at = first_bit(rest), number = from_lane(row, at), own = from_lane(mask, at);
             u64 bound = rows.bounds[base + at];
-            PerLane<Mask> held;
-            PerLane<bool> is_any;
-            EACH_LANE {
-                held[lane] = all_of(0);
-                if (has_lane(held_in, lane)) held[lane] = both(load(rows.in.masks, own, lane), load(rows.wanted, chunk, lane));
-                if (bound <= highest) held[lane] = may_be_good(held[lane], bound, number, lane, bins.least);
-                is_any[lane] = is_set(held[lane]);
+            for (u32 each = 0; each < LANES_OF_THREAD; ++each) {
+                u32 held_in = from_lane(lanes[each], at);
+                if (held_in == 0) continue;
+                PerLane<Mask> held;
+                PerLane<bool> is_any;
+                EACH_LANE {
+                    u32 here = 32 * each + lane;
+                    held[lane] = all_of(0);
+                    if (has_lane(held_in, lane)) held[lane] = both(load(rows.in.masks, own, here), load(rows.wanted, chunk, here));
+                    if (bound <= highest) held[lane] = may_be_good(held[lane], bound, number, here, bins.least);
+                    is_any[lane] = is_set(held[lane]);
+                }
+                if (lanes_where(is_any) != 0) score_row(rows, bins, base + at, number, each, held, list);
             }
-            if (lanes_where(is_any) != 0) score_row(rows, bins, base + at, number, held, list);
         }
     }
 }
@@ -289,26 +298,27 @@ INLINE void start_best_thread(u64 event, u64 min_score, Bins bins, u32 *found) {
 // For each chunk of rows, the events for which the best of them may be good enough; of those that are open, unless all are. And what
 // is good enough for all.
 INLINE void want_warp(u64 chunk, const u64 *bounds, u64 first, u64 in_chunk, u64 events, u64 all, const u32 *open, const Entry *least,
-                      u32 *wanted, u32 *wanted_lanes, u64 *highest) {
-    u64 bound = bounds[first + chunk * in_chunk];
-    PerLane<bool> is_any;
+                      u32 *wanted, u64 *wanted_lanes, u64 *highest) {
+    u64 bound = bounds[first + chunk * in_chunk], lanes = 0;
     PerLane<Entry> most;
-    EACH_LANE {
-        Entry none = { 0, 0, 0 };
-        most[lane] = none;
-        Mask m = all_of(0);
-        UNROLL for (u32 word = 0; word < 4; ++word) {
-            for (u32 bit = 0; bit < 32; ++bit) {
-                u32 event = lane * 128 + 32 * word + bit;
-                if (event >= events) continue;
-                if (least[event].score > most[lane].score) most[lane].score = least[event].score;
-                if ((all || open[event]) && least[event].score <= bound) m.w[word] |= 1u << bit;
+    EACH_LANE { Entry none = { 0, 0, 0 }; most[lane] = none; }
+    EACH_OF_TWO {
+        PerLane<bool> is_any;
+        EACH_LANE {
+            Mask m = all_of(0);
+            UNROLL for (u32 word = 0; word < 4; ++word) {
+                for (u32 bit = 0; bit < 32; ++bit) {
+                    u32 event = (32 * each + lane) * 128 + 32 * word + bit;
+                    if (event >= events) continue;
+                    if (least[event].score > most[lane].score) most[lane].score = least[event].score;
+                    if ((all || open[event]) && least[event].score <= bound) m.w[word] |= 1u << bit;
+                }
             }
+            store(wanted, (u32)chunk, 32 * each + lane, m);
+            is_any[lane] = is_set(m);
         }
-        store(wanted, (u32)chunk, lane, m);
-        is_any[lane] = is_set(m);
+        lanes |= (u64)lanes_where(is_any) << (32 * each);
     }
-    u32 lanes = lanes_where(is_any);
     u64 highest_of_all = best_of_lanes(most).score;
     EACH_LANE {
         if (lane == 0) wanted_lanes[chunk] = lanes;
@@ -342,11 +352,13 @@ INLINE void keep_best_warp(u64 event, Bins bins, Best best) {
         EACH_LANE if (lane == 0 && !is_over) next[found] = taken;
         ++found;
     }
+    u32 kept = is_over ? before : found;
     EACH_LANE {
         if (is_over) for (u32 at = lane; at < before; at += 32) next[at] = old[at];
+        for (u32 at = kept + lane; at < best.k; at += 32) next[at] = none; // all of it is copied to the host
         if (lane != 0) continue;
         bins.counts[event] = 0;
-        best.next_found[event] = is_over ? before : found;
+        best.next_found[event] = kept;
         if (found == best.k) bins.least[event] = last;
         best.open[event] = is_over;
         if (is_over) add_to(best.again, 1);

@@ -4,10 +4,10 @@
 INLINE u32 row_at(const u32 *order, u64 place) { return order ? order[place] : (u32)place; }
 INLINE bool is_kept(const u32 *kept, u32 row) { return !kept || ((kept[row / 32] >> (row % 32)) & 1); }
 
-struct RowInputs { const u32 *mask_of_row, *order, *kept, *masks, *summaries; u64 rows; };
+struct RowInputs { const u32 *mask_of_row, *order, *kept, *masks; const u64 *summaries; u64 rows; };
 
 // A row, its mask, and the lanes in which it holds: none if it is not kept.
-struct Row { u32 row, mask, lanes; };
+struct Row { u32 row, mask; u64 lanes; };
 
 INLINE Row row_in_order(RowInputs in, u64 place) {
     Row found = { 0, 0, 0 };
@@ -19,59 +19,45 @@ INLINE Row row_in_order(RowInputs in, u64 place) {
     return found;
 }
 
-// 32 consecutive rows, one for each lane.
-INLINE Row row_of_lane(const Row *own, RowInputs in, u64 first, u32 lane) {
-#if ON_DEVICE
-    Row row = { __shfl_sync(ALL_LANES, own->row, lane), __shfl_sync(ALL_LANES, own->mask, lane),
-                __shfl_sync(ALL_LANES, own->lanes, lane) };
-    return row;
-#else
-    return row_in_order(in, first + lane);
-#endif
-}
+// A warp has a column of 32 events. It looks at 32 rows at a time, one for each thread, and turns them into the rows of each event.
+#define ROWS_AHEAD 4
 
-// Which of the 32 rows hold in any lane.
-INLINE u32 rows_that_hold(const Row *own, RowInputs in, u64 first, u32 lane) {
-#if ON_DEVICE
-    return __ballot_sync(ALL_LANES, own->lanes != 0);
-#else
-    u32 found = 0;
-    for (u32 at = 0; at < 32; ++at) found |= (row_in_order(in, first + at).lanes != 0 ? 1u : 0u) << at;
+struct Columns { PerLane<u32> rows[ROWS_AHEAD]; };
+
+// The rows of each event among those from `first` on, up to `end`: as bits, and 32 in a word. All masks are asked for before the first
+// is needed.
+INLINE Columns rows_of_events(RowInputs in, u64 first, u64 end, u32 column) {
+    Columns found;
+    PerLane<u32> held[ROWS_AHEAD];
+    UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
+        EACH_LANE {
+            u64 place = first + 32 * ahead + lane;
+            Row row = { 0, 0, 0 };
+            if (place < end) row = row_in_order(in, place);
+            held[ahead][lane] = has_lane(row.lanes, column / 4) ? in.masks[(u64)row.mask * WORDS + column] : 0;
+        }
+    }
+    UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) found.rows[ahead] = transposed(held[ahead]);
     return found;
-#endif
 }
 
-// How many rows of a chunk hold for each event. Masks are loaded several at a time.
-INLINE void count_chunk_thread(u32 lane, u64 chunk, RowInputs in, u32 *counts, Mask *planes) {
-    reset<CHUNK_PLANES>(planes);
-    for (u64 first = chunk * CHUNK; first < (chunk + 1) * CHUNK && first < in.rows; first += 32) {
-        Row own = row_in_order(in, first + lane);
-        for (u32 rest = rows_that_hold(&own, in, first, lane); rest != 0;) {
-            Mask loaded[4];
-            UNROLL for (u32 at = 0; at < 4; ++at) {
-                loaded[at] = all_of(0);
-                if (rest == 0) continue;
-                Row row = row_of_lane(&own, in, first, first_bit(rest));
-                rest &= rest - 1;
-                if (has_lane(row.lanes, lane)) loaded[at] = load(in.masks, row.mask, lane);
-            }
-            UNROLL for (u32 at = 0; at < 4; ++at)
-                if (any_lane(is_set(loaded[at]))) add_power<CHUNK_PLANES>(planes, loaded[at], 0);
-        }
+// How many rows of a chunk hold for each event. Neighbouring warps have neighbouring columns, which share what is read.
+INLINE void count_chunk_warp(u64 warp, u32 columns, RowInputs in, u32 *counts) {
+    u64 chunk = warp / columns, end = (chunk + 1) * CHUNK < in.rows ? (chunk + 1) * CHUNK : in.rows;
+    u32 column = (u32)(warp % columns);
+    PerLane<u32> count;
+    EACH_LANE count[lane] = 0;
+    for (u64 first = chunk * CHUNK; first < end; first += 32 * ROWS_AHEAD) {
+        Columns found = rows_of_events(in, first, end, column);
+        UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) EACH_LANE count[lane] += count_bits(found.rows[ahead][lane]);
     }
-    u32 *own = counts + chunk * EVENTS + lane * 128;
-    UNROLL for (int word = 0; word < 4; ++word) {
-        for (u32 bit = 0; bit < 32; bit += 4) {
-            Mask four;
-            UNROLL for (u32 at = 0; at < 4; ++at) four.w[at] = count_of(planes, word, bit + at);
-            store(own, 0, 8 * word + bit / 4, four);
-        }
-    }
+    EACH_LANE counts[chunk * EVENTS + 32 * column + lane] = count[lane];
 }
 
 // Turns the counts of chunks into places: how many rows of the event are in the chunks before, of the same group of chunks.
 // The totals of groups are counts themselves, which are turned into places next.
-INLINE void scan_thread(u64 thread, u32 *counts, u64 chunks, u64 in_group, u32 *totals) {
+INLINE void scan_thread(u64 thread, u32 *counts, u64 chunks, u64 in_group, u32 *totals, u32 columns) {
+    if (thread % EVENTS >= 32 * columns) return;
     u64 group = thread / EVENTS, from = group * in_group, to = from + in_group < chunks ? from + in_group : chunks;
     if (from >= chunks) return;
     u32 sum = 0;
@@ -88,70 +74,58 @@ INLINE void scan_thread(u64 thread, u32 *counts, u64 chunks, u64 in_group, u32 *
     totals[thread] = sum;
 }
 
-struct Listing { u32 *places; const u32 *groups; const u64 *offsets; u32 *listed; u64 in_group, first, events, most; };
+struct Listing { const u32 *places, *groups; const u64 *offsets; u32 *listed; u64 in_group, first, events, most; };
 
-// Lists rows in order: those of an event from its offset on, at most `most`. Only events from `first` to `events` are.
-INLINE void list_chunk_thread(u32 lane, u64 chunk, RowInputs in, Listing to) {
-    u32 *own = to.places + chunk * EVENTS + lane * 128;
-    const u32 *before = to.groups + chunk / to.in_group * EVENTS + lane * 128;
-    Mask wanted = all_of(0);
-    UNROLL for (u32 word = 0; word < 4; ++word) {
-        for (u32 at = 32 * word; at < 32 * word + 32; ++at) {
-            u32 event = lane * 128 + at;
-            if (event < to.first || event >= to.events) continue;
-            own[at] += before[at];
-            if (own[at] < to.most) wanted.w[word] |= 1u << (at % 32);
+// Lists rows in order: those of an event from its offset on, at most `most`. Only events from `first` to `events` are. Warps have the
+// columns of these.
+INLINE void list_chunk_warp(u64 warp, u32 columns, RowInputs in, Listing to) {
+    u64 chunk = warp / columns, end = (chunk + 1) * CHUNK < in.rows ? (chunk + 1) * CHUNK : in.rows, origin = to.offsets[to.first];
+    u32 column = (u32)(to.first / 32 + warp % columns);
+    PerLane<u64> next, last;
+    PerLane<bool> is_open;
+    EACH_LANE {
+        u64 event = 32 * column + lane;
+        next[lane] = last[lane] = 0;
+        if (event >= to.first && event < to.events) {
+            u64 start = to.offsets[event] - origin;
+            next[lane] = start + to.places[chunk * EVENTS + event] + to.groups[chunk / to.in_group * EVENTS + event];
+            last[lane] = start + to.most;
         }
+        is_open[lane] = next[lane] < last[lane];
     }
-    if (!any_lane(is_set(wanted))) return;
-    for (u64 first = chunk * CHUNK; first < (chunk + 1) * CHUNK && first < in.rows; first += 32) {
-        Row held = row_in_order(in, first + lane);
-        for (u32 rest = rows_that_hold(&held, in, first, lane); rest != 0; rest &= rest - 1) {
-            Row row = row_of_lane(&held, in, first, first_bit(rest));
-            if (!has_lane(row.lanes, lane)) continue;
-            Mask m = both(wanted, load(in.masks, row.mask, lane));
-            UNROLL for (int word = 0; word < 4; ++word) {
-                for (u32 left = m.w[word]; left != 0; left &= left - 1) {
-                    u32 bit = first_bit(left), at = 32 * word + bit, place = own[at]++;
-                    if (place < to.most) to.listed[to.offsets[lane * 128 + at] - to.offsets[to.first] + place] = row.row;
-                    else wanted.w[word] &= ~(1u << bit);
-                }
+    if (lanes_where(is_open) == 0) return;
+    for (u64 first = chunk * CHUNK; first < end; first += 32 * ROWS_AHEAD) {
+        Columns found = rows_of_events(in, first, end, column);
+        UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
+            EACH_LANE {
+                for (u32 rest = found.rows[ahead][lane]; rest != 0 && next[lane] < last[lane]; rest &= rest - 1)
+                    to.listed[next[lane]++] = row_at(in.order, first + 32 * ahead + first_bit(rest));
             }
         }
     }
 }
 
-// Lists the first rows of each event in order, at most `most`, and ends when all events have so many: for few of many. A warp has 32
-// events; it looks at 32 rows at a time, one for each lane, and turns them into the rows of each event.
-#define ROWS_AHEAD 4
-
+// Lists the first rows of each event in order, at most `most`, and ends when all events have so many: for few of many.
 INLINE void take_first_warp(u64 warp, RowInputs in, u64 events, u32 most, u32 *counts, u32 *listed) {
-    u32 word = (u32)warp;
+    u32 column = (u32)warp;
     PerLane<u32> found;
-    EACH_LANE found[lane] = 32 * word + lane < events ? 0 : most;
+    EACH_LANE found[lane] = 32 * column + lane < events ? 0 : most;
     for (u64 first = 0; first < in.rows; first += 32 * ROWS_AHEAD) {
         PerLane<bool> is_short;
         EACH_LANE is_short[lane] = found[lane] < most;
         if (lanes_where(is_short) == 0) break;
-        PerLane<u32> held[ROWS_AHEAD]; // all are asked for before the first is needed
+        Columns held = rows_of_events(in, first, in.rows, column);
         UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
             EACH_LANE {
-                Row row = row_in_order(in, first + 32 * ahead + lane);
-                held[ahead][lane] = has_lane(row.lanes, word / 4) ? in.masks[(u64)row.mask * WORDS + word] : 0;
-            }
-        }
-        UNROLL for (u32 ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-            PerLane<u32> rows = transposed(held[ahead]);
-            EACH_LANE {
-                for (u32 rest = rows[lane]; rest != 0 && found[lane] < most; rest &= rest - 1) {
+                for (u32 rest = held.rows[ahead][lane]; rest != 0 && found[lane] < most; rest &= rest - 1) {
                     u32 row = row_at(in.order, first + 32 * ahead + first_bit(rest));
-                    listed[(u64)(32 * word + lane) * most + found[lane]++] = row;
+                    listed[(u64)(32 * column + lane) * most + found[lane]++] = row;
                 }
             }
         }
     }
     EACH_LANE {
-        u32 event = 32 * word + lane;
+        u32 event = 32 * column + lane;
         if (event >= events) continue;
         counts[event] = found[lane];
         for (u32 place = found[lane]; place < most; ++place) listed[(u64)event * most + place] = 0;
@@ -168,7 +142,7 @@ INLINE void count_events_thread(u64 thread, RowInputs in, u64 events, u32 *count
     if (thread >= in.rows) return;
     Row row = row_in_order(in, thread);
     u32 found = 0;
-    for (u32 lanes = row.lanes; lanes != 0; lanes &= lanes - 1) {
+    for (u64 lanes = row.lanes; lanes != 0; lanes &= lanes - 1) {
         u32 lane = first_bit(lanes);
         Mask m = load(in.masks, row.mask, lane);
         UNROLL for (u32 word = 0; word < 4; ++word) found += count_bits(m.w[word] & before_last(lane * 128 + 32 * word, events));
@@ -183,7 +157,7 @@ struct Match { u32 event, place, row; };
 INLINE void list_few_thread(u64 thread, RowInputs in, u64 events, u32 *count, u64 room, Match *listed) {
     if (thread >= in.rows) return;
     Row row = row_in_order(in, thread);
-    for (u32 lanes = row.lanes; lanes != 0 && seen(count) <= room; lanes &= lanes - 1) {
+    for (u64 lanes = row.lanes; lanes != 0 && seen(count) <= room; lanes &= lanes - 1) {
         u32 lane = first_bit(lanes), found = 0;
         Mask m = load(in.masks, row.mask, lane);
         UNROLL for (u32 word = 0; word < 4; ++word) {

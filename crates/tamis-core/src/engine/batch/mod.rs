@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::contract::{
     Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version, Work, Workspace,
 };
-use super::device::{DEVICE_WIDTH, DeviceMemory};
+use super::device::{DEVICE_WIDTH, DeviceMemory, HostStage};
 use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
 use crate::error::{Error, Result};
@@ -78,8 +78,9 @@ impl<'e> Thread<'e> {
         device: Option<&'e DeviceMemory>,
         threads: usize,
     ) -> Self {
-        // Where there are fewer blocks than threads, several threads have a block.
-        let helpers = (threads / events.len().div_ceil(width(device)).max(1)).max(1);
+        // Where there are fewer blocks at once than threads, several threads have a block.
+        let blocks = events.len().div_ceil(width(device)).clamp(1, COUNTED_AT_ONCE);
+        let helpers = (threads / blocks).max(1);
         let on_device = device.and_then(|device| version.device_blocks(events, filter, device, helpers));
         Self { blocks: on_device.or_else(|| version.blocks(events, filter)), alone: Workspace::default() }
     }
@@ -88,6 +89,18 @@ impl<'e> Thread<'e> {
 impl Thread<'_> {
     fn found(&mut self, block: Range<usize>, most: usize) -> Option<Box<dyn FoundMatches + '_>> {
         self.blocks.as_mut()?.find_matches(block, most)
+    }
+}
+
+/// Matches of a block that a device lists: while some are written, those of the next block are listed and copied.
+const LISTED_ON_DEVICE: usize = 1 << 24;
+
+/// How many events are matched together when all their matches are listed.
+fn width_of_lists(device: Option<&DeviceMemory>) -> usize {
+    let width = width(device);
+    match device {
+        Some(device) => device.events_with(LISTED_ON_DEVICE).min(width).next_multiple_of(WIDTH),
+        None => width,
     }
 }
 
@@ -103,16 +116,17 @@ fn match_events(
 ) -> Result<BatchMatches> {
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
-    let width = width(device);
+    let width = width_of_lists(device);
     let new_thread = || Thread::new(version, events, filter, device, threads);
     let blocks = events.len().div_ceil(width);
+    let memory = device.map(|device| &device.answers);
     let budget = Budget::new(most, threads.min(blocks));
     let helpers = threads.checked_div(blocks).unwrap_or(1).max(1);
     // Long runs make large chunks. With a bound, no thread should be far ahead of what will be answered.
     let run =
         if most == usize::MAX { width * blocks.div_ceil(threads * RUNS_PER_THREAD).max(1) } else { width };
     let runs = in_blocks(events.len(), run, threads, new_thread, |thread, run| {
-        let mut writer = Writer::new(version, output, run.start);
+        let mut writer = Writer::new(version, output, memory, run.start);
         let mut answered = 0;
         for start in run.clone().step_by(width) {
             let block = start..run.end.min(start + width);
@@ -120,7 +134,11 @@ fn match_events(
             let (before, length) = (writer.matches(), block.len());
             let done = if let Some(found) = thread.found(block.clone(), most) {
                 observe(index, events, start, found.observed());
-                write_found(version, output, start, &*found, helpers, &mut writer)?;
+                let started = Instant::now();
+                write_found(start, &*found, helpers, &mut writer)?;
+                if let Some(device) = device {
+                    device.end(HostStage::Write, started);
+                }
                 found.events()
             } else {
                 match_block(index, version, events, filter, thread, block, most, &mut writer)?
@@ -156,19 +174,17 @@ fn match_events(
 const MATCHES_PER_HELPER: usize = 1 << 18;
 
 /// Writes what was found of the events from `first` on, on several threads if that pays: when there are fewer blocks than threads.
-fn write_found<'v>(
-    version: &'v dyn Version,
-    output: Output,
+fn write_found(
     first: usize,
     found: &dyn FoundMatches,
     helpers: usize,
-    writer: &mut Writer<'v>,
+    writer: &mut Writer<'_>,
 ) -> Result<()> {
     let write = |range: Range<usize>, writer: &mut Writer<'_>| {
         let mut locations = vec![];
         for at in range.clone().filter(|at| found.matches_of(*at) > 0) {
             writer.reserve((at..range.end).map(|at| found.matches_of(at)));
-            if !writer.add_ids(first + at, |ids| found.add_int_ids(at, ids))? {
+            if !writer.add_ids(first + at, |ids, past_caches| found.add_int_ids(at, ids, past_caches))? {
                 found.of_event(at, &mut locations);
                 writer.add(first + at, &locations)?;
             }
@@ -187,7 +203,7 @@ fn write_found<'v>(
         helpers,
         || (),
         |(), range| {
-            let mut writer = Writer::new(version, output, first + range.start);
+            let mut writer = writer.another(first + range.start);
             write(range.clone(), &mut writer)?;
             writer.reach(first + range.end);
             writer.settle()?; // here, where others write at the same time
@@ -241,6 +257,9 @@ fn match_block(
     outcome.map(|()| answered)
 }
 
+/// Blocks whose matches a device counts at once. More threads than that gather the first blocks together: the device waits for them.
+const COUNTED_AT_ONCE: usize = 8;
+
 /// How many matches every event has.
 fn count_events(
     index: &Index,
@@ -253,7 +272,8 @@ fn count_events(
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width(device);
     let new_thread = || Thread::new(version, events, filter, device, threads);
-    let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
+    let at_once = if device.is_some() { threads.min(COUNTED_AT_ONCE) } else { threads };
+    let blocks = in_blocks(events.len(), width, at_once, new_thread, |thread, range| {
         let mut counts = Vec::with_capacity(range.len());
         match thread.blocks.as_mut().and_then(|blocks| blocks.counts(range.clone(), &mut counts)) {
             Some(observed) => {

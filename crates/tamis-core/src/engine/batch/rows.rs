@@ -10,12 +10,16 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, ListArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
 
+use crate::engine::answer_memory::AnswerMemory;
 use crate::engine::contract::{Location, Scored, Version};
 use crate::error::{Error, Result};
+use crate::streaming_stores::extend_past_caches;
 use crate::subscription::IdKind;
 
 /// From this many matches on, a chunk ends with the event at hand.
 const FULL: usize = 1 << 20;
+/// The events of so many matches are written past the caches where columns are large.
+const MANY_MATCHES: usize = 64;
 /// Runs with fewer matches are combined with their neighbours.
 const FEW: usize = 1 << 14;
 
@@ -88,11 +92,19 @@ impl Matched {
         }
     }
 
-    fn columns(self, version: &dyn Version) -> Result<Vec<ArrayRef>> {
+    fn columns(self, version: &dyn Version, memory: Option<&Arc<AnswerMemory>>) -> Result<Vec<ArrayRef>> {
         match self {
-            Self::Ids(ids) => Ok(vec![Arc::new(Int64Array::from(ids))]),
+            Self::Ids(ids) => Ok(vec![integers(ids, memory)]),
             Self::Locations(locations) => version.id_columns(&locations),
         }
+    }
+}
+
+/// A column, in memory that is used again if there is any.
+fn integers(values: Vec<i64>, memory: Option<&Arc<AnswerMemory>>) -> ArrayRef {
+    match memory {
+        Some(memory) => memory.lend(values),
+        None => Arc::new(Int64Array::from(values)),
     }
 }
 
@@ -118,6 +130,10 @@ pub(super) struct Written {
 pub(super) struct Writer<'v> {
     version: &'v dyn Version,
     output: Output,
+    /// Where columns come from, if they are used again.
+    memory: Option<&'v Arc<AnswerMemory>>,
+    /// Whether the memory of the columns at hand was used before: then it is in no cache. New pages are, because they were cleared.
+    past_caches: bool,
     written: Written,
     /// The event that comes next.
     next: usize,
@@ -127,9 +143,19 @@ pub(super) struct Writer<'v> {
 
 impl<'v> Writer<'v> {
     /// For events from `first` on.
-    pub fn new(version: &'v dyn Version, output: Output, first: usize) -> Self {
+    pub fn new(
+        version: &'v dyn Version,
+        output: Output,
+        memory: Option<&'v Arc<AnswerMemory>>,
+        first: usize,
+    ) -> Self {
         let written = Written { rows: vec![], rest: Found::new(version) };
-        Self { version, output, written, next: first, matches: 0 }
+        Self { version, output, memory, past_caches: false, written, next: first, matches: 0 }
+    }
+
+    /// One of the same kind, for events from `first` on.
+    pub fn another(&self, first: usize) -> Self {
+        Self::new(self.version, self.output, self.memory, first)
     }
 
     pub fn matches(&self) -> usize {
@@ -148,11 +174,11 @@ impl<'v> Writer<'v> {
 
     /// The same for matches of which only ids are known: `add` appends them, all of them integers, or declines and appends nothing.
     /// Says whether it did.
-    pub fn add_ids(&mut self, event: usize, add: impl FnOnce(&mut Vec<i64>) -> bool) -> Result<bool> {
+    pub fn add_ids(&mut self, event: usize, add: impl FnOnce(&mut Vec<i64>, bool) -> bool) -> Result<bool> {
         self.reach(event);
         let Matched::Ids(ids) = &mut self.written.rest.matched else { return Ok(false) };
         let before = ids.len();
-        if !add(ids) {
+        if !add(ids, self.past_caches) {
             return Ok(false);
         }
         let more = ids.len() - before;
@@ -166,6 +192,9 @@ impl<'v> Writer<'v> {
         let found = &mut self.written.rest;
         let number = (self.output.first + event) as i64;
         match self.output.layout {
+            Layout::Pairs if self.past_caches && matches >= MANY_MATCHES => {
+                extend_past_caches(&mut found.events, matches, |_| number);
+            }
             Layout::Pairs => found.events.extend(std::iter::repeat_n(number, matches)),
             Layout::Lists => found.end_list(number),
         }
@@ -189,11 +218,16 @@ impl<'v> Writer<'v> {
                 break;
             }
         }
+        self.past_caches = false;
+        let mut make_room = |column: &mut Vec<i64>| match self.memory {
+            Some(memory) => (*column, self.past_caches) = memory.take(all),
+            None => column.reserve_exact(all),
+        };
         if let Matched::Ids(ids) = &mut found.matched {
-            ids.reserve_exact(all);
+            make_room(ids);
         }
         if self.output.layout == Layout::Pairs {
-            found.events.reserve_exact(all);
+            make_room(&mut found.events);
         }
     }
 
@@ -224,7 +258,7 @@ impl<'v> Writer<'v> {
 
     fn write(&mut self) -> Result<()> {
         let found = std::mem::replace(&mut self.written.rest, Found::new(self.version));
-        found.write(self.version, self.output.layout, &mut self.written.rows)
+        found.write(self.version, self.output.layout, self.memory, &mut self.written.rows)
     }
 
     /// Writes what is left, unless it is to be put together with its neighbours.
@@ -255,12 +289,18 @@ impl Found {
         self.ends.extend(later.ends.iter().map(|end| before + end));
     }
 
-    fn write(self, version: &dyn Version, layout: Layout, rows: &mut Vec<MatchRows>) -> Result<()> {
+    fn write(
+        self,
+        version: &dyn Version,
+        layout: Layout,
+        memory: Option<&Arc<AnswerMemory>>,
+        rows: &mut Vec<MatchRows>,
+    ) -> Result<()> {
         if self.events.is_empty() {
             return Ok(());
         }
-        let events: ArrayRef = Arc::new(Int64Array::from(self.events));
-        let ids = self.matched.columns(version)?;
+        let events = integers(self.events, memory);
+        let ids = self.matched.columns(version, memory)?;
         if layout == Layout::Lists {
             let [values] = &ids[..] else {
                 let message = "the ids are too long for lists; ask for a row per match";
@@ -376,14 +416,14 @@ pub(super) fn join(
     let mut few = Found::new(version);
     for run in runs {
         if !run.rows.is_empty() {
-            std::mem::replace(&mut few, Found::new(version)).write(version, layout, &mut rows)?;
+            std::mem::replace(&mut few, Found::new(version)).write(version, layout, None, &mut rows)?;
             rows.extend(run.rows);
         }
         few.append(run.rest);
         if few.matched.len() >= FEW {
-            std::mem::replace(&mut few, Found::new(version)).write(version, layout, &mut rows)?;
+            std::mem::replace(&mut few, Found::new(version)).write(version, layout, None, &mut rows)?;
         }
     }
-    few.write(version, layout, &mut rows)?;
+    few.write(version, layout, None, &mut rows)?;
     Ok(rows)
 }

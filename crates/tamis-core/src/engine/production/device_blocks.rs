@@ -5,6 +5,7 @@ mod relevance;
 use std::any::Any;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::block::Block;
 use super::device_tokens::{Gathering, gather};
@@ -12,14 +13,15 @@ use super::host_blocks::HostBlocks;
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
-    BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, KeptFor, KeptRows, ListedRows,
-    LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
+    BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, HostStage, KeptFor, KeptRows,
+    ListedRows, LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
 };
 use crate::engine::segment::Segment;
 use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
 use crate::event::{Event, EventSource};
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
+use crate::streaming_stores::extend_past_caches;
 use crate::subscription::IdKind;
 
 /// Fewer events than this are matched here: starting the device would take longer.
@@ -34,6 +36,9 @@ const TIMES_BEST_ROWS: usize = 4;
 
 /// If they are not enough for so many events of a block or fewer, this processor answers those.
 const FEW_EVENTS: usize = 16;
+
+/// The ids of so many matches of an event are written past the caches.
+const MANY_MATCHES: usize = 64;
 
 /// Filters that are remembered for each part.
 const FILTERS: usize = 4;
@@ -108,7 +113,9 @@ impl<'e> BlocksOnDevice<'e> {
             let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
             let tokens = &mut self.tokens[number];
+            let started = Instant::now();
             gather(block, catalog, self.threads, &mut self.workspace, tokens);
+            self.memory.end(HostStage::Gather, started);
             for rows in loaded.iter() {
                 let part = PartOnDevice {
                     view,
@@ -293,13 +300,25 @@ impl FoundMatches for ListedMatches<'_> {
         self.parts.iter().map(|part| part.listed.of(at).len()).sum::<usize>() + self.buffered[at].len()
     }
 
-    fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>) -> bool {
+    fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>, past_caches: bool) -> bool {
         if !self.is_sorted || self.view.id_kind() != Some(IdKind::Int) {
             return false;
         }
         for part in &self.parts {
             let own = &self.view.parts[part.part as usize].segment.subscription_table.int_ids;
-            ids.extend(part.listed.of(at).iter().map(|number| own[part.rows.row(*number) as usize]));
+            let numbers = part.listed.of(at);
+            match &part.rows {
+                RowNumbers::Run(first, count) if past_caches && numbers.len() >= MANY_MATCHES => {
+                    let own = &own[*first as usize..(first + count) as usize];
+                    // They are sorted. Looking each up would read a line of memory for every match.
+                    if own[own.len() - 1].checked_sub(own[0]) == Some(own.len() as i64 - 1) {
+                        extend_past_caches(ids, numbers.len(), |at| own[0] + i64::from(numbers[at]));
+                    } else {
+                        extend_past_caches(ids, numbers.len(), |at| own[numbers[at] as usize]);
+                    }
+                }
+                rows => ids.extend(numbers.iter().map(|number| own[rows.row(*number) as usize])),
+            }
         }
         true
     }

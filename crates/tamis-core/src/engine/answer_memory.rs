@@ -1,0 +1,154 @@
+//! Memory of answers that is used again.
+//!
+//! Memory that is new to a process has to be cleared and mapped page by page, which takes longer than writing a hundred million matches
+//! to it. So columns that were written for a caller come back here when the last reader drops them, up to a limit.
+//!
+//! Nobody waits for a lock for long: whoever cannot have it takes new memory, or gives it back to the system. So a forked child, in
+//! which the lock may be held for good, is only slower.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_buffer::{Buffer, ScalarBuffer};
+use bytes::Bytes;
+
+/// So much is kept for later.
+const KEPT_BYTES: usize = 2 << 30;
+/// Columns of fewer values are not worth it.
+const LEAST: usize = 1 << 17;
+/// Room is a multiple of this, so that columns of about one length fit into each other's place.
+const STEP: usize = 1 << 17;
+/// How often the lock is tried.
+const TRIES: usize = 1000;
+
+/// Columns of integers that nobody reads any more.
+#[derive(Debug, Default)]
+pub struct AnswerMemory {
+    unused: Mutex<Vec<Vec<i64>>>,
+}
+
+impl AnswerMemory {
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<Vec<i64>>>> {
+        (0..TRIES).find_map(|_| {
+            std::hint::spin_loop();
+            self.unused.try_lock().ok()
+        })
+    }
+
+    /// Bytes that are kept for later.
+    pub fn bytes(&self) -> usize {
+        self.lock().map_or(0, |unused| bytes_of(&unused))
+    }
+
+    /// An empty column with room for so many values, and whether its memory was used before.
+    pub(super) fn take(&self, values: usize) -> (Vec<i64>, bool) {
+        if values < LEAST {
+            return (Vec::with_capacity(values), false);
+        }
+        let room = values.next_multiple_of(STEP);
+        let is_fit = |(_, column): &(usize, &Vec<i64>)| (values..=2 * room).contains(&column.capacity());
+        let found = self.lock().and_then(|mut unused| {
+            let at = unused.iter().enumerate().filter(is_fit).min_by_key(|(_, column)| column.capacity())?.0;
+            Some(unused.swap_remove(at))
+        });
+        let is_used = found.is_some();
+        (found.unwrap_or_else(|| Vec::with_capacity(room)), is_used)
+    }
+
+    /// A column that comes back when nobody reads it any more.
+    pub(super) fn lend(self: &Arc<Self>, values: Vec<i64>) -> ArrayRef {
+        if values.capacity() < LEAST {
+            return Arc::new(Int64Array::from(values));
+        }
+        let lent = Bytes::from_owner(Lent { values, memory: self.clone() });
+        Arc::new(Int64Array::new(ScalarBuffer::from(Buffer::from(lent)), None))
+    }
+
+    fn give_back(&self, mut values: Vec<i64>) {
+        values.clear();
+        if let Some(mut unused) = self.lock()
+            && bytes_of(&unused) + size_of::<i64>() * values.capacity() <= KEPT_BYTES
+        {
+            unused.push(values);
+        }
+    }
+}
+
+fn bytes_of(columns: &[Vec<i64>]) -> usize {
+    columns.iter().map(|column| size_of::<i64>() * column.capacity()).sum()
+}
+
+/// The values of a column, for as long as somebody reads it.
+struct Lent {
+    values: Vec<i64>,
+    memory: Arc<AnswerMemory>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.values)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.memory.give_back(std::mem::take(&mut self.values));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+
+    use super::*;
+
+    fn column(memory: &Arc<AnswerMemory>, values: std::ops::Range<i64>) -> ArrayRef {
+        let (mut column, _) = memory.take(values.clone().count());
+        column.extend(values);
+        memory.lend(column)
+    }
+
+    #[test]
+    fn a_column_is_used_again_when_its_last_reader_is_gone() {
+        let memory = Arc::new(AnswerMemory::default());
+        let many = LEAST as i64;
+        let first = column(&memory, 0..many);
+        let slice = first.slice(1, 2);
+        let address = first.as_primitive::<Int64Type>().values().as_ptr();
+        drop(first);
+        assert_eq!(memory.bytes(), 0, "a slice reads it");
+        let other = column(&memory, 0..many);
+        assert_ne!(other.as_primitive::<Int64Type>().values().as_ptr(), address);
+        assert_eq!(slice.as_primitive::<Int64Type>().values()[..], [1, 2]);
+        drop(slice);
+        assert!(memory.bytes() >= 8 * LEAST);
+        let again = column(&memory, 5..many);
+        assert_eq!(memory.bytes(), 8 * LEAST, "too short for it");
+        drop(again);
+        let again = column(&memory, 5..many + 5);
+        assert_eq!(again.as_primitive::<Int64Type>().values().as_ptr(), address);
+        assert_eq!(again.as_primitive::<Int64Type>().value(0), 5);
+        assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn short_columns_are_not_kept() {
+        let memory = Arc::new(AnswerMemory::default());
+        drop(column(&memory, 0..10));
+        assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_for_good_costs_time_only() {
+        let memory = Arc::new(AnswerMemory::default());
+        drop(column(&memory, 0..LEAST as i64));
+        let held = memory.unused.lock();
+        let other = column(&memory, 0..LEAST as i64);
+        assert_eq!(other.len(), LEAST);
+        drop(other);
+        drop(held);
+        assert!(memory.bytes() > 0);
+    }
+}
