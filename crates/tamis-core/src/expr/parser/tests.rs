@@ -260,8 +260,8 @@ fn strings() {
     assert_eq!(text(r#"R"a\""#), r"a\");
     assert_eq!(text("'a' \"b\"\n r'c'"), "abc");
     assert_eq!(text("''"), "");
-    refused(r"x = 'a\uD800'", 7, "no Unicode character", "partner");
-    refused(r"x = '\UFFFFFFFF'", 6, "no Unicode character", "");
+    refused(r"x = 'a\uD800'", 7, "not a Unicode character", "partner");
+    refused(r"x = '\UFFFFFFFF'", 6, "not a Unicode character", "");
     refused("x = 'abc", 5, "this string is never closed", "close it with '");
     refused(r"x = 'abc\'", 5, "this string is never closed", "");
     refused("x = r\"abc", 5, "this string is never closed", "close it with \"");
