@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 600.0
+PATIENCE = 300.0
 """A busy machine is no fault: starting a process can take a minute."""
+
+STOPPING = 60.0
 
 
 class RouterProcess:
@@ -49,7 +51,7 @@ class RouterProcess:
     def stop(self) -> int:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
+        return self.process.wait(STOPPING)
 
     def __enter__(self) -> "RouterProcess":
         return self

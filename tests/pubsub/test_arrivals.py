@@ -17,7 +17,7 @@ import pytest
 from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS, Entry, open_log
+from tamis.pubsub.log import EVENTS, QUEUES, Entry, FencedError, open_log
 from tamis.pubsub.records import Cursor, EventHeader, event_body
 from tamis.pubsub.router import arrivals as module
 from tamis.pubsub.router.arrivals import Arrival, Arrivals
@@ -200,5 +200,74 @@ def test_a_replica_that_lags_behind_delays_nothing_for_long(tmp_path: Path) -> N
                 now[0] += 1
                 await router.step()
             assert await sites.heard(ann) == [{"n": 1}]
+
+    run(main)
+
+
+def test_the_cursor_of_a_part_of_a_batch_is_no_rollback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch is written in parts, each with a cursor; the partition is lost after the first ones."""
+    monkeypatch.setattr("tamis.pubsub.router.router.MOST_DELIVERIES", 8)
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("even", "n % 2 = 0", priority=1)
+            await ann.subscribe("odd", "n % 2 = 1", priority=2)
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            b, network = sites.sites["b"].log, sites.networks["b"]
+            for number in range(4):
+                await bob.publish([{"n": 12 * number + n} for n in range(12)])
+                await sites.routers["a"].step()
+                assert await network.step() == 12
+            append, written = b.append, 0
+
+            async def fenced_once(stream: str, entries: Any, *arguments: Any) -> Any:
+                nonlocal written
+                written += stream == QUEUES and any(entry.topic == "q-ann" for entry in entries)
+                if written == 16:  # behind the first events of the link, which have the time of the first
+                    written += 1
+                    raise FencedError("connected again")
+                return await append(stream, entries, *arguments)
+
+            monkeypatch.setattr(b, "append", fenced_once)
+            await sites.settle()
+            assert written > 16
+            assert sites.routers["b"].counters.leases_lost == 1
+            assert sites.routers["b"].counters.rollbacks == 0
+            heard = [event["n"] for event in await sites.heard(ann)]
+            assert sorted(heard) == list(range(48))
+
+    run(main)
+
+
+def test_a_subscription_expires_while_a_replica_lags_behind(tmp_path: Path) -> None:
+    """The times of events are asked for by number, which finds them also where a read finds none yet."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            b, network = sites.sites["b"].log, sites.networks["b"]
+            for number in range(2):
+                await bob.publish([{"n": 3 * number + n} for n in range(3)])
+                await sites.routers["a"].step()
+                assert await network.step() == 3
+            times = sorted({r.time for topic in ("p0", "p1") for r in await b.read(EVENTS, topic=topic)})
+            await ann.subscribe("all", "TRUE", expires=times[1])
+            read = b.read
+
+            async def lagging(stream: str, **how: Any) -> Any:
+                return [] if stream == EVENTS else await read(stream, **how)
+
+            b.read = lagging  # type: ignore[method-assign]
+            await sites.routers["b"].step()
+            b.read = read  # type: ignore[method-assign]
+            await sites.settle()
+            assert [event["n"] for event in await sites.heard(ann)] == [0, 1, 2]
 
     run(main)

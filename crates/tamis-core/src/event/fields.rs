@@ -171,7 +171,7 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
     }
 
     pub(super) fn return_structure(&mut self, structure: Box<Structure>) {
-        self.scratch.structure = Some(structure);
+        self.scratch.structure = (!structure.is_large()).then_some(structure);
     }
 
     /// The event, once everything is read; an error when an attribute was given twice.

@@ -33,8 +33,11 @@ use numbers::Numbers;
 
 const WIDTH: usize = 64;
 
-/// Longer texts are read byte by byte.
-const MOST_BYTES: usize = 1 << 30;
+/// Longer texts are read byte by byte: tokens take up to ten times the memory of the text.
+const MOST_BYTES: usize = 1 << 28;
+
+/// Room for more tokens than this is not kept for the next text.
+const MOST_KEPT: usize = 1 << 20;
 
 /// The tokens of one text. Its memory is used again for the next.
 #[derive(Debug, Default)]
@@ -109,6 +112,11 @@ impl Structure {
     #[inline]
     pub fn has_escapes(&self) -> bool {
         self.has_escapes
+    }
+
+    /// Whether it has so much memory that it should not be kept for the next text.
+    pub fn is_large(&self) -> bool {
+        self.places.capacity() > MOST_KEPT
     }
 
     /// Makes room for a block full of tokens.

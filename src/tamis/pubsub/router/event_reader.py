@@ -49,6 +49,15 @@ class EventReader:
         records.append(ends[here[-1].seq])
         return records, {arrival.seq: arrival for arrival in here}
 
+    async def as_stored(self, records: list[Record]) -> list[Record]:
+        """The same records with the times that the log gave them; as they are where it has others by now."""
+        stored = await self._log.fetch(EVENTS, {record.seq for record in records})
+        found = [stored.get(record.seq, record) for record in records]
+        return [
+            there if there.body == record.body else record
+            for there, record in zip(found, records, strict=True)
+        ]
+
     async def read(self, partition: int, cursor: Cursor, most: int) -> list[Record]:
         """The next batch as the log has it; what some queues have already is read again as it was."""
         topic = keys.partition_topic(partition)

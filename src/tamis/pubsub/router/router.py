@@ -388,15 +388,14 @@ class Router:
             self._most = min(self._batch, self._most * 2)
 
     async def _route(self, lease: Lease) -> int:
-        batch = (lease.partition, lease.cursor, self._most)
-        records, known = await self._events.next(*batch)
+        records, known = await self._events.next(lease.partition, lease.cursor, self._most)
         if not records:
             await self._check_end(lease)
             return 0
         # After the events were read: who was acknowledged before any of them was published is known now.
         await self.table.catch_up()
         if known and _expires_within(self.table.expiries, records):
-            records, known = await self._events.read(*batch), {}
+            records = await self._events.as_stored(records)
         started = time.perf_counter()
         matched = match(self.table, records, self.settings.site, self._promise.sites, known)
         self.counters.match_seconds += time.perf_counter() - started
@@ -463,6 +462,8 @@ class Router:
             await self._deliver(lease, matched, middle, stop)
             return
         last = matched.records[stop - 1]
+        if stop < len(matched.records):  # only the last of a batch has the time that the log gave it
+            [last] = await self._events.as_stored([last])
         cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
         letters = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
         deliveries = [wanted for runs in queues.values() for wanted in runs]
