@@ -533,3 +533,15 @@ proptest! {
         check(&text);
     }
 }
+
+#[test]
+fn room_for_very_many_tokens_is_not_kept() {
+    let small = format!("{{\"a\":[{}0]}}", "0,".repeat(1_000));
+    let large = format!("{{\"a\":[{}0]}}", "0,".repeat(MOST_KEPT));
+    for (accepted, structure) in scans(small.as_bytes()) {
+        assert!(accepted && !structure.is_large());
+    }
+    for (accepted, structure) in scans(large.as_bytes()) {
+        assert!(accepted && structure.is_large());
+    }
+}
