@@ -58,7 +58,7 @@ export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
 # Python keeps bytecode here, also where the environment tells it to keep none: each process then starts in half the time, and
 # the tests start hundreds, most of them workers of Spark.
-export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.tools/bytecode
 export PYTHONDONTWRITEBYTECODE :=
 
 # The crates that have tests. tamis-py has none, but with it, and with the feature below, cargo resolves the same features
@@ -72,7 +72,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-matrix oldest-spark fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
+.PHONY: help build demo test test-rust test-python test-slow test-spark-processes test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -82,24 +82,21 @@ build: .venv/.built-$(PROFILE) ## Prepare the environment and compile the kernel
 demo: .venv/.built-release .tools/java/bin/java ## Match a table and a stream of generated events on local Spark
 	@$(BIN)/python examples/demo.py
 
-# The oldest release of Spark is installed while the kernel is compiled. Many Python tests wait, for servers and Spark: the Rust
-# tests are compiled and run beside them, and shown when done.
-test: .venv/.synced .tools/java/bin/java ## Run all tests but the slow ones
-	@$(MAKE) --no-print-directory --jobs 2 .venv/.built-tests oldest-spark
+# Many Python tests wait, for servers and Spark: the Rust tests are compiled and run beside them, and shown when done.
+test: .venv/.built-tests .tools/java/bin/java ## Run all tests but the slow ones and those of other Spark processes
 	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
 	@shown=$$(MAKEFLAGS= $(tests_WRAPPER) $(WITH_RUST) cargo test --profile tests --quiet --locked $(TESTED) 2>&1) && status=0 || status=$$?; \
 		printf '\n\033[1m== Rust tests\033[0m\n%s\n' "$$shown"; exit $$status
 
-# The oldest release of Spark next to the one in .venv: a download of 300 MB the first time. Without a network, only the
-# test that uses it fails.
-oldest-spark: .venv/.synced
-	-@$(TOOLS_PYTHON) tools/spark_matrix.py 3.5 --install-only
-
-test-python: .venv/.built-tests .tools/java/bin/java oldest-spark
+test-python: .venv/.built-tests .tools/java/bin/java
 	$(call say,Python tests)
 	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) $(PYTEST_ARGS)
+
+# They install the oldest release of Spark next to the one in .venv: a download of 300 MB the first time.
+test-spark-processes: .venv/.built-tests .tools/java/bin/java ## Run the tests that start a Spark of their own
+	@$(BIN)/python -m pytest --numprocesses 2 -m spark_processes tests/spark $(PYTEST_ARGS)
 
 test-slow: .venv/.built-tests .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 
-def few(seeds: Sequence[int]) -> list[Any]:
+def few(seeds: Sequence[Any]) -> list[Any]:
     """The seeds. All but the first third, and no fewer than three, are marked as slow."""
     first = max(3, -(-len(seeds) // 3))
     return [*seeds[:first], *(pytest.param(seed, marks=pytest.mark.slow) for seed in seeds[first:])]

@@ -23,6 +23,9 @@ from tamis.ranked import IntervalIndex
 SECONDS = 1.5
 SLOTS = 40
 
+# Each fork comes at another moment of what the other threads do.
+FORKS = pytest.mark.parametrize("forks", [10, pytest.param(40, marks=pytest.mark.slow)])
+
 
 def in_threads(*tasks: Callable[[], None]) -> None:
     """Run tasks side by side; the first exception of any of them fails the test."""
@@ -270,7 +273,8 @@ def test_forks_while_others_read_and_write(algorithm: str, size: int) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::tamis.ValueWarning")
-def test_forks_while_others_warn_of_values() -> None:
+@FORKS
+def test_forks_while_others_warn_of_values(forks: int) -> None:
     """A warning takes a lock with the interpreter in hand, which whoever forks waits for."""
     done = threading.Event()
 
@@ -285,7 +289,7 @@ def test_forks_while_others_warn_of_values() -> None:
         index = Index()
         index.add(1, "x > 1")
         try:
-            for _ in range(40):
+            for _ in range(forks):
                 assert forked(lambda: child_is_well(index)) == 0
         finally:
             done.set()
@@ -335,7 +339,8 @@ def test_forks_while_insertions_wait_for_a_segment() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forks_while_others_push() -> None:
+@FORKS
+def test_forks_while_others_push(forks: int) -> None:
     flow = tamis.Flow()
     flow.stream("s")
     flow.add("many", "count(*) OVER (PARTITION BY x ROWS 5) >= 3", on="s")
@@ -344,11 +349,12 @@ def test_forks_while_others_push() -> None:
     def is_well() -> bool:
         return len(flow) == 1 and len(flow.push_batch("s", events)) > 0
 
-    forks_while(lambda: flow.push_batch("s", events), is_well, times=30)
+    forks_while(lambda: flow.push_batch("s", events), is_well, forks)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forks_while_others_ask_a_new_inner_index() -> None:
+@FORKS
+def test_forks_while_others_ask_a_new_inner_index(forks: int) -> None:
     """The first question to the index of a quantifier prepares it, with the interpreter in hand."""
     event = {"items": [{"name": "a long name"}, {"name": "another"}]}
 
@@ -360,7 +366,7 @@ def test_forks_while_others_ask_a_new_inner_index() -> None:
 
     index = Index()
     index.add(1, "x > 1")
-    forks_while(ask, lambda: child_is_well(index), times=40)
+    forks_while(ask, lambda: child_is_well(index), forks)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -379,7 +385,8 @@ def test_forks_while_another_thread_asks_first() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_forks_while_others_ask_for_the_best_interval() -> None:
+@FORKS
+def test_forks_while_others_ask_for_the_best_interval(forks: int) -> None:
     intervals = IntervalIndex(["x"])
     ids = itertools.count(1)
 
@@ -393,7 +400,7 @@ def test_forks_while_others_ask_for_the_best_interval() -> None:
         intervals.add(0, {"x": (0, 10)})
         return len(intervals) > 0 and len(intervals.top_k({"x": 5})) > 0
 
-    forks_while(change, is_well, times=30)
+    forks_while(change, is_well, forks)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

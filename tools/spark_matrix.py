@@ -1,11 +1,11 @@
 """Runs the tests of the pipeline on several releases of Spark, each in its own environment.
 
 `make test-spark-matrix` runs all of them, with `SPARK_RELEASES="3.5 4.3"` some. A release is installed from
-the package index into `.cache/spark/<release>` the first time; packages that Spark does not determine have
+the package index into `.tools/spark/<release>` the first time; packages that Spark does not determine have
 the version of `uv.lock`. The kernel is the one in `src`: it is built against the stable ABI, so every
 environment can use it. Tests that need a later Spark say so (`spark_since`) and are left out of older ones.
 
-`make test` runs a few tests on the oldest release: it is installed (`--install-only`) while Rust compiles.
+`make test-spark-processes` runs a few tests on the oldest release.
 """
 
 import argparse
@@ -76,13 +76,13 @@ UV = ROOT / ".tools" / "bin" / "uv"
 
 def environment(release: str, uv: Path = UV) -> Path:
     """The Python of an environment with a release, which is installed if it is not there."""
-    folder = ROOT / ".cache" / "spark" / release
+    folder = ROOT / ".tools" / "spark" / release
     python = folder / "bin" / "python"
     done = folder / ".installed"
     wanted = [f"pyspark[connect]=={release}.*", *PACKAGES, *RELEASES[release]]
     asked = "\n".join([*wanted, (ROOT / "uv.lock").read_text()])
     if not done.exists() or done.read_text() != asked:
-        print(f"== Installing Spark {release} into .cache", flush=True)
+        print(f"== Installing Spark {release} into .tools", flush=True)
         subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder], check=True)
         constraints = folder / "constraints.txt"
         constraints.write_text(locked(uv))
@@ -142,7 +142,6 @@ def main() -> int:
     parser.add_argument("releases", nargs="*", default=list(RELEASES), metavar="RELEASE")
     parser.add_argument("--uv", type=Path, default=UV)
     parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
-    parser.add_argument("--install-only", action="store_true", help="run nothing")
     parser.add_argument("--slow", action="store_true", help="also those that take minutes: kills of drivers")
     given = parser.parse_args()
     unknown = [release for release in given.releases if release not in RELEASES]
@@ -150,9 +149,6 @@ def main() -> int:
         parser.error(f"unknown releases: {', '.join(unknown)}; known are {', '.join(RELEASES)}")
     results = {}
     for release in given.releases:
-        if given.install_only:
-            environment(release, given.uv)
-            continue
         print(f"== Spark {release}", flush=True)
         started = time.monotonic()
         python = environment(release, given.uv)

@@ -24,6 +24,9 @@ from seeds import few
 WEIGHTS = [0.1, 0.2, 0.3, 1e16, 1.0, 3.0, 0.0, 1e-300, 5e-324, 1e308, 2.0**53, 1 / 3]
 TAME = [1.0, 2.0, 0.5, 0.1]
 
+# How many are asked for, and how many scores there are.
+SIZES = [(10, 1), (100, 7), (1, 5000), (1, 1), (100, 1), (1, 7), (10, 7), (10, 5000), (100, 5000)]
+
 
 def boosted(draw: random.Random, text: str, weights: list[float]) -> str:
     """A predicate of which some have weights of their own."""
@@ -119,8 +122,7 @@ def test_weights_that_are_added_in_another_order_would_be_seen() -> None:
     assert len(sums) > 1
 
 
-@pytest.mark.parametrize("k", [1, 10, 100])
-@pytest.mark.parametrize("scores", [1, 7, 5000])
+@pytest.mark.parametrize(("k", "scores"), few(SIZES))
 def test_more_candidates_than_a_bin_has_room_for(kernels: Path, k: int, scores: int) -> None:
     """Rows have the same bound, so that all of them are scored; those of events tie, or nearly all differ."""
     draw = random.Random(scores)

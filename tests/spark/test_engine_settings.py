@@ -105,6 +105,7 @@ def test_skewed_partitions_are_split_and_small_ones_merged(spark: Any, index: An
         assert per_rule == Counter(rule for _, rule in expected)
 
 
+@pytest.mark.slow
 def test_copies_of_a_matched_frame(spark: Any, index: Any) -> None:
     events = events_of(spark)
     expected = truth(events)

@@ -26,6 +26,7 @@ MORE = [
 ]
 
 
+@pytest.mark.spark_processes
 def test_the_oldest_release() -> None:
     """`make test` has installed it; without make, the first run downloads 300 MB."""
     status, counted = spark_matrix.run_tests(spark_matrix.environment(OLDEST), FEW, slow=False)

@@ -57,6 +57,7 @@ def test_the_highest_sequence_wins_in_any_order(spark: Any, store: tamis.spark.S
     assert held(store, spark, x=2) == ["a"]
 
 
+@pytest.mark.slow
 def test_shards_are_folded_by_a_task_each(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
     rules = spark.sql("SELECT concat('r', id) AS id, concat('x = ', id) AS expression FROM range(40)")
     store.replace_all(rules, plan="sharded", shards=3)
@@ -335,6 +336,7 @@ def test_a_stream_says_that_ids_have_become_others(tmp_path: Path, monkeypatch: 
     assert version.number == 1
 
 
+@pytest.mark.slow
 def test_a_running_stream_follows_when_the_store_gets_more_shards_and_fewer(
     spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
 ) -> None:

@@ -14,11 +14,20 @@ def _run(name: str, scale: str = "60") -> Result:
     return discover()[name].run(parse_scale(scale), np.random.default_rng(1))
 
 
-# Each takes seconds, and another of its paper does the same kind of work.
+# Each takes a second or more, and another of its paper does the same kind of work.
 LONG = {
+    "advertisements-or-subscriptions",
+    "boolean-routing",
+    "ji-arrival-order",
+    "ji-figure-11",
+    "ji-figure-11c",
+    "ji-figure-13",
+    "machanavajjhala-figures-7-8",
     "network-scale",
     "pruning-measures",
     "pruning-processes",
+    "sadoghi-figure-7",
+    "sadoghi-figure-8",
     "sadoghi-figure-9",
     "sadoghi-table-2",
     "sadoghi-table-3",

@@ -241,6 +241,7 @@ def test_nats_to_nats(spark: Any, folder: Path, nats: Any) -> None:
         run(spark, {**job, "events": source, "checkpoint": f"{folder}/checkpoint-2"})
 
 
+@pytest.mark.spark_processes
 def test_the_command(folder: Path, spark: Any, tamis_command: Callable[..., Any]) -> None:
     """A process of its own, with its own session."""
     settings = {"master": "local[2]", "settings": {"spark.ui.enabled": False}}

@@ -22,7 +22,7 @@ from tamis_lab.workloads.spark import generate_events
 
 ROOT = Path(__file__).parents[4]
 SOURCE = ROOT / "bench" / "flink"
-FETCHED = ROOT / ".cache" / "flink"
+FETCHED = ROOT / ".tools" / "flink"
 CORES = 2
 RUNS = 3
 EVENTS = {100: 200_000, 1_000: 100_000, 10_000: 20_000}

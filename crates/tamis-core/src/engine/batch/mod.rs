@@ -615,7 +615,7 @@ mod tests {
                 index.optimize().expect("nothing is in the way");
             }
             let reader = index.reader().expect("it can be read");
-            let batch = batch(1300);
+            let batch = batch(if copies == 1 { 1300 } else { 600 });
             let tags = Tags::default();
             let filter = Filter { tags: &tags, now: 0 };
             let events = ArrowEvents::new(&batch, reader.terms(), None).expect("every type is known");

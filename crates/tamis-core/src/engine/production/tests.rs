@@ -57,7 +57,7 @@ fn shown(version: &dyn Version, answer: Answer) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
     #[test]
     fn threads_change_no_answer(
         exprs in prop::collection::vec((testing::any_expr(3), 0..1000u32), 1..60),
