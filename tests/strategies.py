@@ -552,7 +552,7 @@ def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     examples: dict[str, Any] = {}
 
     @settings(
-        max_examples=2 * count,
+        max_examples=3 * count,
         database=None,
         deadline=None,
         derandomize=True,

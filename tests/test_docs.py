@@ -1,5 +1,7 @@
 """Every example in the documentation is run: Python blocks, expression examples and docstrings.
 
+Those about Spark are run by `spark/test_docs.py`.
+
 Python blocks of one page run in order and share their names. A line that ends in `# -> X` must have a value
 that Python shows as X. On the page about expressions, `tamis-example` blocks are expressions with events and
 their truth, and `tamis-error` blocks are expressions with a part of the error they give.
@@ -13,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,19 +37,24 @@ def folders_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def needs_session(name: str, request: pytest.FixtureRequest) -> None:
-    """Examples about Spark find the session of the tests by `getOrCreate`."""
-    if "README" in name or re.search(r"\bspark\b", name):
-        request.getfixturevalue("spark")
+def needs_spark(name: str) -> bool:
+    """Whether a page or a module has examples about Spark."""
+    return "README" in name or bool(re.search(r"\bspark\b", name))
 
 
-@pytest.mark.usefixtures("folders_of_its_own")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks(page: Path, request: pytest.FixtureRequest) -> None:
-    needs_session(page.stem, request)
+def run_blocks(page: Path) -> None:
+    """Run the Python blocks of a page."""
     names: dict[str, Any] = {}
     for code in blocks(page, "python"):
         run(code, names)
+
+
+@pytest.mark.usefixtures("folders_of_its_own")
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if not needs_spark(page.stem)], ids=lambda page: page.name
+)
+def test_python_blocks(page: Path) -> None:
+    run_blocks(page)
 
 
 def lines(language: str) -> list[str]:
@@ -97,6 +105,7 @@ def test_expression_errors(line: str) -> None:
         tamis.parse(text)
 
 
+@cache
 def modules() -> list[ModuleType]:
     names = [
         found.name
@@ -106,12 +115,20 @@ def modules() -> list[ModuleType]:
     return [tamis, tamis_lab, *(importlib.import_module(name) for name in names if name != "tamis._kernel")]
 
 
-@pytest.mark.usefixtures("folders_of_its_own")
-@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
-def test_docstrings(module: ModuleType, request: pytest.FixtureRequest) -> None:
-    needs_session(module.__name__, request)
+def run_docstrings(module: ModuleType) -> None:
+    """Run the examples in the docstrings of a module."""
     failed, _ = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert failed == 0
+
+
+@pytest.mark.usefixtures("folders_of_its_own")
+@pytest.mark.parametrize(
+    "module",
+    [module for module in modules() if not needs_spark(module.__name__)],
+    ids=lambda module: module.__name__,
+)
+def test_docstrings(module: ModuleType) -> None:
+    run_docstrings(module)
 
 
 @pytest.mark.usefixtures("folders_of_its_own")

@@ -122,9 +122,10 @@ def test_weights_that_are_added_in_another_order_would_be_seen() -> None:
     assert len(sums) > 1
 
 
-@pytest.mark.parametrize(("k", "scores"), few(SIZES))
-def test_more_candidates_than_a_bin_has_room_for(kernels: Path, k: int, scores: int) -> None:
+@pytest.mark.parametrize("size", few(SIZES))
+def test_more_candidates_than_a_bin_has_room_for(kernels: Path, size: tuple[int, int]) -> None:
     """Rows have the same bound, so that all of them are scored; those of events tie, or nearly all differ."""
+    k, scores = size
     draw = random.Random(scores)
     index = tamis.Index(optimize="manual")
     ids = draw.sample(range(100_000), 3000)
