@@ -323,3 +323,110 @@ def test_offsets_that_lead_outside_are_refused_in_every_slice() -> None:
                 else:
                     with pytest.raises(ValueError, match="cannot be read"):
                         index.match_batch(batch.slice(first, rows))
+
+
+COLUMNS_OF_A_WIDE_TABLE = 700
+
+
+def wide(rows: int, texts: pa.Array | None = None) -> pa.Table:
+    """A table with so many columns that several threads read it; the last one is `texts`, if there are any."""
+    numbers = {f"n{at}": [row if (row + at) % 3 else None for row in range(rows)] for at in range(500)}
+    lists = {f"l{at}": pa.array([["a"] * (row % 2) for row in range(rows)]) for at in range(199)}
+    return pa.table({**numbers, **lists, "t": texts if texts is not None else ["a"] * rows})
+
+
+@pytest.fixture(scope="module")
+def wide_index() -> Index:
+    index = Index()
+    rules = ["n0 >= 1", "n499 < 5", "n250 IS NULL", "array_contains(l198, 'a')", "t = 'a'"]
+    index.add_many(range(len(rules)), rules)
+    return index
+
+
+@pytest.mark.parametrize("threads", [1, 2, 16])
+def test_wide_tables_are_read_on_several_threads(wide_index: Index, threads: int) -> None:
+    table = wide(9)
+    assert table.num_columns == COLUMNS_OF_A_WIDE_TABLE
+    for part in (table, table.slice(2, 5), table.slice(9), pa.concat_tables([table, table.slice(3)])):
+        expected = wide_index.match_batch(part.to_pylist()).to_pydict()
+        assert wide_index.match_batch(part, threads=threads).to_pydict() == expected
+        batches = part.combine_chunks().to_batches()
+        for batch in batches:
+            assert wide_index.match_batch(batch, threads=threads).to_pydict() == expected
+
+
+@pytest.mark.parametrize("threads", [1, 16])
+def test_what_is_wrong_in_a_wide_table_is_refused_by_every_thread(wide_index: Index, threads: int) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        wide_index.match_batch(wide(2, NO_TEXT), threads=threads)
+
+
+def test_a_wide_table_is_released_once_by_whoever_reads_it_last(wide_index: Index) -> None:
+    memory = bytearray(b"ab")
+    before = sys.getrefcount(memory)
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    table = wide(2, pa.StringArray.from_buffers(2, offsets, pa.py_buffer(memory)))
+    assert sys.getrefcount(memory) > before
+    for _ in range(10):
+        assert wide_index.count_batch(table, threads=8).to_pylist()[0] > 0
+        assert wide_index.count_batch(table.to_batches()[0], threads=8).to_pylist()[0] > 0
+    del table
+    gc.collect()
+    assert sys.getrefcount(memory) == before
+
+
+class Changed:
+    """A table that a producer describes wrongly: `change` gets its structure, and may say anything."""
+
+    def __init__(self, array: pa.Array | pa.RecordBatch, change: Any) -> None:
+        self.array, self.change = array, change
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        schema, array = self.array.__arrow_c_array__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        self.change(CArray.from_address(pointer(array, b"arrow_array")))
+        return schema, array
+
+
+@pytest.mark.parametrize("said", [-1, 2, 1, 3])
+def test_a_wrong_number_of_nulls_is_refused(said: int) -> None:
+    """Fault: nulls are not counted where a producer says how many there are."""
+    index = Index()
+    index.add(1, "x = 0")
+    batch = pa.record_batch({"x": pa.array([None, 0, None, 1])})
+
+    def change(array: CArray) -> None:
+        array.child(0).null_count = said
+
+    if said in (-1, 2):
+        assert index.match_batch(Changed(batch, change)).to_pydict() == {"event": [1], "subscription": [1]}
+    else:
+        with pytest.raises(ValueError, match="null_count"):
+            index.match_batch(Changed(batch, change))
+
+
+def test_a_slice_of_an_array_of_structs_is_a_table() -> None:
+    """Fault: the columns of a table that begins further down are read from the top."""
+    index = Index()
+    index.add_many([1, 2], ["x = 3", "array_contains(y, 'b')"])
+    array = pa.StructArray.from_arrays(
+        [pa.array([3, 4, 3, None, 3]), pa.array([["a"], [], ["b"], None, ["b"]])], ["x", "y"]
+    ).slice(1, 3)
+    rows = [row if row is not None else {} for row in array.to_pylist()]
+    expected = index.match_batch(rows).to_pydict()
+    assert expected == {"event": [1, 1], "subscription": [1, 2]}
+
+    def nothing_at_all(array: CArray) -> None:
+        assert (array.offset, array.length) == (1, 3)
+
+    assert index.match_batch(Changed(array, nothing_at_all)).to_pydict() == expected
+
+
+@pytest.mark.parametrize(("field", "value"), [("length", 5), ("offset", 3), ("offset", -1), ("length", -1)])
+def test_a_table_with_more_rows_than_its_columns_is_refused(field: str, value: int) -> None:
+    index = Index()
+    index.add(1, "x >= 0")
+    batch = pa.record_batch({"x": pa.array([1, 2, 3, 4])})
+    with pytest.raises(ValueError, match="cannot be read"):
+        index.match_batch(Changed(batch, lambda array: setattr(array, field, value)))

@@ -63,10 +63,15 @@ impl GivenRecord {
 }
 
 impl Given {
-    pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>) -> PyResult<Self> {
+    /// Tables are validated on so many threads.
+    pub fn from_python(events: &Bound<'_, PyAny>, intervals: Vec<String>, threads: usize) -> PyResult<Self> {
         let py = events.py();
         if arrow_ffi::is_arrow(events)? {
-            return Ok(Self::Tables { batches: arrow_ffi::batches(events)?, intervals, cells: false });
+            return Ok(Self::Tables {
+                batches: arrow_ffi::batches(events, threads)?,
+                intervals,
+                cells: false,
+            });
         }
         if let Ok(text) = events.cast::<PyString>() {
             let text = text.to_str()?;
@@ -103,13 +108,14 @@ impl<'e> Batch<'e> {
         weights: Option<GivenWeights>,
         skipped: Skipped,
         lines_before: usize,
+        threads: usize,
     ) -> PyResult<Self> {
         let events = if let Ok(text) = events.cast::<PyString>() {
             Events::Lines(text.to_str()?.as_bytes(), skipped, lines_before)
         } else if let Ok(bytes) = events.cast::<PyBytes>() {
             Events::Lines(bytes.as_bytes(), skipped, lines_before)
         } else {
-            Events::Read(Given::from_python(events, intervals)?)
+            Events::Read(Given::from_python(events, intervals, threads)?)
         };
         Ok(Self { events, weights })
     }
@@ -253,9 +259,9 @@ pub fn ask_batch(
     let threads = options.threads(py)?;
     let (layout, skipped) = (options.layout(), options.skipped());
     let mut left = options.most.unwrap_or(usize::MAX);
+    let Options { intervals, weights, lines_before, cells, .. } = options;
     let given =
-        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?
-            .with_cells(options.cells);
+        Batch::from_python(events, intervals, weights, skipped, lines_before, threads)?.with_cells(cells);
     let asked = py.detach(|| {
         let reader = index.reader_for(given.about())?;
         let moment = Moment::of(query);
@@ -302,9 +308,9 @@ pub fn count_batch_by_subscription(
     let (py, index, query) = (events.py(), index.index(), query.query());
     let threads = options.threads(py)?;
     let skipped = options.skipped();
+    let Options { intervals, weights, lines_before, cells, .. } = options;
     let given =
-        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?
-            .with_cells(options.cells);
+        Batch::from_python(events, intervals, weights, skipped, lines_before, threads)?.with_cells(cells);
     let asked = py.detach(|| {
         let reader = index.reader_for(given.about())?;
         let moment = Moment::of(query);
@@ -429,8 +435,8 @@ pub fn time_events(
     // The clock is read once: what is measured is matching.
     let query = query.query().clone().at_current_time();
     let skipped = options.skipped();
-    let given =
-        Batch::from_python(events, options.intervals, options.weights, skipped, options.lines_before)?;
+    let Options { intervals, weights, lines_before, .. } = options;
+    let given = Batch::from_python(events, intervals, weights, skipped, lines_before, 1)?;
     let times = py.detach(|| {
         let reader = index.index().reader_for(given.about())?;
         let mut times = vec![];

@@ -99,7 +99,7 @@ impl PyFlow {
         arrival: Option<i64>,
     ) -> PyResult<(Told<'py>, Option<Bound<'py, PyAny>>)> {
         let py = events.py();
-        let (told, outcome) = match Given::from_python(events, vec![])? {
+        let (told, outcome) = match Given::from_python(events, vec![], 1)? {
             Given::Records(records) => {
                 let records: Vec<Record> = records.into_iter().map(GivenRecord::into_record).collect();
                 self.locked(py, |flow| flow.push_many(stream, records, arrival))

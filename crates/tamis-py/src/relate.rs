@@ -122,7 +122,7 @@ impl PySelectivities {
         intervals: Vec<String>,
     ) -> PyResult<Self> {
         let expressions = Expressions::from_python(expressions)?;
-        let events = Given::from_python(events, intervals)?;
+        let events = Given::from_python(events, intervals, 1)?;
         let count = || {
             let expressions = parse_all(&expressions)?;
             Selectivities::from_events(expressions.iter(), |terms, visit| {

@@ -214,7 +214,7 @@ fn the_array(column: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 
 /// The details of the rows; none at all when there are no rows.
 fn the_batch(table: &Bound<'_, PyAny>) -> PyResult<Option<RecordBatch>> {
-    let chunks = arrow_ffi::batches(table)?;
+    let chunks = arrow_ffi::batches(table, 1)?;
     if chunks.is_empty() { Ok(None) } else { only(chunks).map(Some) }
 }
 

@@ -27,7 +27,7 @@ pub fn wrong_values(
     let by_name: BTreeMap<String, Vec<Kind>> =
         named.iter().map(|(name, kinds)| (String::from(*name), kinds.clone())).collect();
     let (expected, terms) = ExpectedKinds::named(named);
-    let given = Given::from_python(events, vec![])?;
+    let given = Given::from_python(events, vec![], 1)?;
     let counted = py.detach(|| {
         let mut found: Vec<(String, &'static str, u64)> = vec![];
         let mut count = |events: &dyn EventSource| {

@@ -15,24 +15,7 @@ use std::ptr;
 use arrow_array::ffi::FFI_ArrowArray;
 use arrow_schema::{ArrowError, DataType};
 
-/// `struct ArrowArray` of the C data interface.
-#[repr(C)]
-#[derive(Clone)]
-struct CArray {
-    length: i64,
-    null_count: i64,
-    offset: i64,
-    n_buffers: i64,
-    n_children: i64,
-    buffers: *mut *const c_void,
-    children: *mut *mut CArray,
-    dictionary: *mut CArray,
-    release: Option<unsafe extern "C" fn(*mut CArray)>,
-    private_data: *mut c_void,
-}
-
-const _: () = assert!(size_of::<CArray>() == size_of::<FFI_ArrowArray>());
-const _: () = assert!(align_of::<CArray>() == align_of::<FFI_ArrowArray>());
+use super::c_array::{CArray, malformed};
 
 /// The offsets of an array without elements, of 32 or of 64 bits.
 static NO_OFFSET: i64 = 0;
@@ -93,37 +76,6 @@ impl CArray {
         }
         Ok(false)
     }
-
-    /// The arrays inside it, with their types: its children, or its dictionary.
-    unsafe fn inside<'t>(&self, of: &'t DataType) -> Result<Vec<(*mut CArray, &'t DataType)>, ArrowError> {
-        let types: Vec<&DataType> = match of {
-            DataType::List(field)
-            | DataType::LargeList(field)
-            | DataType::ListView(field)
-            | DataType::LargeListView(field)
-            | DataType::FixedSizeList(field, _)
-            | DataType::Map(field, _) => vec![field.data_type()],
-            DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
-            DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
-            DataType::RunEndEncoded(ends, values) => vec![ends.data_type(), values.data_type()],
-            DataType::Dictionary(_, values) => {
-                return match self.dictionary.is_null() {
-                    true => Err(malformed(of, "has no dictionary")),
-                    false => Ok(vec![(self.dictionary, values)]),
-                };
-            }
-            _ => vec![],
-        };
-        if usize::try_from(self.n_children) != Ok(types.len()) {
-            return Err(malformed(of, &format!("has {} children, not {}", self.n_children, types.len())));
-        }
-        if types.is_empty() {
-            return Ok(vec![]);
-        }
-        // SAFETY: `children` has that many pointers to arrays.
-        let children = unsafe { std::slice::from_raw_parts(self.children, types.len()) };
-        Ok(children.iter().copied().zip(types).collect())
-    }
 }
 
 impl Copies {
@@ -172,8 +124,4 @@ fn has_offsets(of: &DataType) -> bool {
             | DataType::LargeList(_)
             | DataType::Map(..)
     )
-}
-
-fn malformed(of: &DataType, wrong: &str) -> ArrowError {
-    ArrowError::CDataInterface(format!("an array of type {of} {wrong}"))
 }

@@ -2,9 +2,11 @@
 //!
 //! This is the only module of the crate with `unsafe` code: a capsule holds a pointer, and we rely on the
 //! producer that it points to the structure that its name promises. The contents (offsets, UTF-8) are
-//! validated here before anything reads them. Missing parts that the specification allows are added
-//! (`empty_offsets`), and elements outside a slice are dropped (`narrowed`).
+//! validated here before anything reads them, column by column (`columns`). Missing parts that the specification
+//! allows are added (`empty_offsets`), and elements outside a slice are dropped (`narrowed`).
 
+mod c_array;
+mod columns;
 mod empty_offsets;
 mod narrowed;
 
@@ -33,6 +35,15 @@ pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// The chunks of a column, or the batches of a table as arrays of structs.
 pub fn arrays(object: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
+    each_chunk(object, column)
+}
+
+/// What becomes of each chunk of a column, or of each batch of a table. Other threads may run Python meanwhile: whoever releases
+/// what a producer made of Python objects needs the interpreter.
+fn each_chunk<T: Send>(
+    object: &Bound<'_, PyAny>,
+    import: impl Fn(FFI_ArrowArray, &DataType) -> Result<T, ArrowError> + Sync + Send,
+) -> PyResult<Vec<T>> {
     let py = object.py();
     // What has both is one chunk, also when it is empty; a stream may leave an empty chunk out.
     if object.hasattr(intern!(py, "__arrow_c_array__"))? {
@@ -43,18 +54,22 @@ pub fn arrays(object: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
         // SAFETY: capsules of these names hold a schema and an array; taking the array leaves an empty one
         // behind, and the schema stays in its capsule, which outlives this call.
         let (array, schema) = unsafe { (FFI_ArrowArray::from_raw(raw.as_ptr()), schema.as_ref()) };
-        let read = || Ok(vec![imported(array, &DataType::try_from(schema)?)?]);
-        return read().map_err(unreadable);
+        let of = DataType::try_from(schema).map_err(unreadable)?;
+        let imported = py.detach(|| import(array, &of)).map_err(unreadable)?;
+        return Ok(vec![imported]);
     }
     let capsule = object.call_method0(intern!(py, "__arrow_c_stream__"))?;
     let raw = pointer(&capsule, STREAM)?.cast();
     // SAFETY: a capsule of this name holds a stream; taking it leaves an empty one behind.
     let mut stream = unsafe { FFI_ArrowArrayStream::from_raw(raw.as_ptr()) };
-    py.detach(|| chunks(&mut stream)).map_err(unreadable)
+    py.detach(|| chunks(&mut stream, import)).map_err(unreadable)
 }
 
-/// All arrays of a stream.
-fn chunks(stream: &mut FFI_ArrowArrayStream) -> Result<Vec<ArrayRef>, ArrowError> {
+/// What becomes of each array of a stream.
+fn chunks<T>(
+    stream: &mut FFI_ArrowArrayStream,
+    import: impl Fn(FFI_ArrowArray, &DataType) -> Result<T, ArrowError>,
+) -> Result<Vec<T>, ArrowError> {
     let (Some(get_schema), Some(get_next), Some(_)) =
         (stream.get_schema(), stream.get_next(), stream.release())
     else {
@@ -72,7 +87,7 @@ fn chunks(stream: &mut FFI_ArrowArrayStream) -> Result<Vec<ArrayRef>, ArrowError
         if array.is_released() {
             return Ok(chunks);
         }
-        chunks.push(imported(array, &of)?);
+        chunks.push(import(array, &of)?);
     }
 }
 
@@ -95,7 +110,7 @@ fn succeed(
 }
 
 /// Takes over an array of a producer, and checks its contents before anybody relies on them.
-fn imported(array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef, ArrowError> {
+fn column(array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef, ArrowError> {
     // SAFETY: the producer promises an array of this type.
     let data = unsafe { from_ffi_and_data_type(empty_offsets::with_offsets(array, of)?, of.clone()) }?;
     let data = narrowed::narrowed(data)?;
@@ -103,9 +118,30 @@ fn imported(array: FFI_ArrowArray, of: &DataType) -> Result<ArrayRef, ArrowError
     Ok(make_array(data))
 }
 
-/// The batches of a table.
-pub fn batches(object: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
-    let as_batch = |array: ArrayRef| {
+/// A chunk of what should be a table.
+enum Chunk {
+    Table(RecordBatch),
+    Column(ArrayRef),
+}
+
+/// Takes over a table of a producer, or whatever it is.
+fn table(array: FFI_ArrowArray, of: &DataType, threads: usize) -> Result<Chunk, ArrowError> {
+    match of {
+        // SAFETY: the producer promises an array of this type; what may be missing of it is added.
+        DataType::Struct(fields) if unsafe { columns::is_table(&array, of) } => unsafe {
+            columns::batch_of(empty_offsets::with_offsets(array, of)?, fields, threads).map(Chunk::Table)
+        },
+        _ => column(array, of).map(Chunk::Column),
+    }
+}
+
+/// The batches of a table, validated on so many threads or fewer.
+pub fn batches(object: &Bound<'_, PyAny>, threads: usize) -> PyResult<Vec<RecordBatch>> {
+    let as_batch = |chunk: Chunk| {
+        let array = match chunk {
+            Chunk::Table(batch) => return Ok(batch),
+            Chunk::Column(array) => array,
+        };
         let rows = RecordBatchOptions::new().with_row_count(Some(array.len()));
         let table = array.as_any().downcast_ref::<arrow_array::StructArray>();
         let table = table.filter(|table| table.null_count() == 0).ok_or_else(|| {
@@ -115,7 +151,7 @@ pub fn batches(object: &Bound<'_, PyAny>) -> PyResult<Vec<RecordBatch>> {
         RecordBatch::try_new_with_options(arrow_schema::Schema::new(fields).into(), columns, &rows)
             .map_err(unreadable)
     };
-    arrays(object)?.into_iter().map(as_batch).collect()
+    each_chunk(object, |array, of| table(array, of, threads))?.into_iter().map(as_batch).collect()
 }
 
 /// A table on its way to Python: `pyarrow.table(stream)` takes it over without a copy.
