@@ -1,11 +1,13 @@
 //! Memory of answers that is used again.
 //!
 //! Memory that is new to a process has to be cleared and mapped page by page, which takes longer than writing a hundred million matches
-//! to it. So columns that were written for a caller come back here when the last reader drops them, up to a limit.
+//! to it. So columns that were written for a caller come back here when the last reader drops them, up to a limit. What
+//! no answer took for some time is given back to the system.
 //!
 //! Nobody waits for a lock for long: whoever cannot have it takes new memory, or gives it back to the system. So a forked child, in
 //! which the lock may be held for good, is only slower.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arrow_array::{ArrayRef, Int64Array};
@@ -18,17 +20,28 @@ const KEPT_BYTES: usize = 2 << 30;
 const LEAST: usize = 1 << 17;
 /// Room is a multiple of this, so that columns of about one length fit into each other's place.
 const STEP: usize = 1 << 17;
+/// A column that none of so many answers took, whatever they are, is given up.
+const KEPT_ANSWERS: u64 = 16;
 /// How often the lock is tried.
 const TRIES: usize = 1000;
 
 /// Columns of integers that nobody reads any more.
 #[derive(Debug, Default)]
 pub struct AnswerMemory {
-    unused: Mutex<Vec<Vec<i64>>>,
+    unused: Mutex<Vec<Unused>>,
+    /// How many answers there were.
+    answers: AtomicU64,
+}
+
+/// A column that nobody reads, and how many answers there were when it came back.
+#[derive(Debug)]
+struct Unused {
+    column: Vec<i64>,
+    since: u64,
 }
 
 impl AnswerMemory {
-    fn lock(&self) -> Option<MutexGuard<'_, Vec<Vec<i64>>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, Vec<Unused>>> {
         (0..TRIES).find_map(|_| {
             std::hint::spin_loop();
             self.unused.try_lock().ok()
@@ -40,16 +53,26 @@ impl AnswerMemory {
         self.lock().map_or(0, |unused| bytes_of(&unused))
     }
 
+    /// Notes that an answer begins, and gives up what the last ones did not need.
+    pub(super) fn begin_answer(&self) {
+        let now = self.answers.fetch_add(1, Ordering::Relaxed);
+        let is_old = |unused: &mut Unused| unused.since + KEPT_ANSWERS < now;
+        let old: Vec<Unused> =
+            self.lock().map_or(vec![], |mut unused| unused.extract_if(.., is_old).collect());
+        drop(old); // after the lock: this may take long
+    }
+
     /// An empty column with room for so many values, and whether its memory was used before.
     pub(super) fn take(&self, values: usize) -> (Vec<i64>, bool) {
         if values < LEAST {
             return (Vec::with_capacity(values), false);
         }
         let room = values.next_multiple_of(STEP);
-        let is_fit = |(_, column): &(usize, &Vec<i64>)| (values..=2 * room).contains(&column.capacity());
         let found = self.lock().and_then(|mut unused| {
-            let at = unused.iter().enumerate().filter(is_fit).min_by_key(|(_, column)| column.capacity())?.0;
-            Some(unused.swap_remove(at))
+            let capacities = unused.iter().map(|unused| unused.column.capacity()).enumerate();
+            let fitting = capacities.filter(|(_, capacity)| (values..=2 * room).contains(capacity));
+            let at = fitting.min_by_key(|(_, capacity)| *capacity)?.0;
+            Some(unused.swap_remove(at).column)
         });
         let is_used = found.is_some();
         (found.unwrap_or_else(|| Vec::with_capacity(room)), is_used)
@@ -69,13 +92,14 @@ impl AnswerMemory {
         if let Some(mut unused) = self.lock()
             && bytes_of(&unused) + size_of::<i64>() * values.capacity() <= KEPT_BYTES
         {
-            unused.push(values);
+            let since = self.answers.load(Ordering::Relaxed);
+            unused.push(Unused { column: values, since });
         }
     }
 }
 
-fn bytes_of(columns: &[Vec<i64>]) -> usize {
-    columns.iter().map(|column| size_of::<i64>() * column.capacity()).sum()
+fn bytes_of(unused: &[Unused]) -> usize {
+    unused.iter().map(|unused| size_of::<i64>() * unused.column.capacity()).sum()
 }
 
 /// The values of a column, for as long as somebody reads it.
@@ -137,6 +161,24 @@ mod tests {
     fn short_columns_are_not_kept() {
         let memory = Arc::new(AnswerMemory::default());
         drop(column(&memory, 0..10));
+        assert_eq!(memory.bytes(), 0);
+    }
+
+    #[test]
+    fn what_no_answer_takes_is_given_up() {
+        let memory = Arc::new(AnswerMemory::default());
+        let many = LEAST as i64;
+        memory.begin_answer();
+        drop((column(&memory, 0..many), column(&memory, 0..many)));
+        assert_eq!(memory.bytes(), 2 * 8 * LEAST);
+        for _ in 0..KEPT_ANSWERS {
+            memory.begin_answer();
+            drop(column(&memory, 0..many));
+        }
+        assert_eq!(memory.bytes(), 2 * 8 * LEAST, "one was used, the other not for long enough");
+        memory.begin_answer();
+        assert_eq!(memory.bytes(), 8 * LEAST, "the one that was used");
+        (0..=KEPT_ANSWERS).for_each(|_| memory.begin_answer());
         assert_eq!(memory.bytes(), 0);
     }
 

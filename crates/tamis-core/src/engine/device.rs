@@ -13,6 +13,7 @@ use std::time::Instant;
 use serde_json::{Value as Json, json};
 
 use super::answer_memory::AnswerMemory;
+use super::permits::Permits;
 use crate::fork::Mutex;
 
 /// The most events in a block.
@@ -530,6 +531,8 @@ pub struct DeviceMemory {
     host_stages: [AtomicU64; HOST_STAGES.len()],
     /// Of answers that list matches.
     pub(super) answers: Arc<AnswerMemory>,
+    /// Who gathers a block takes as many as there are threads for it.
+    pub(super) gathering: Permits,
     /// A device does not survive a fork.
     process: u32,
 }
@@ -546,6 +549,7 @@ impl DeviceMemory {
             matches_per_thousand: AtomicU64::new(0),
             host_stages: Default::default(),
             answers: Arc::default(),
+            gathering: Permits::new(std::thread::available_parallelism().map_or(1, usize::from)),
             process: std::process::id(),
         }
     }

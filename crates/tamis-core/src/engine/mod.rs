@@ -13,6 +13,7 @@ pub(crate) mod expected_kinds;
 pub(crate) mod id_column;
 pub(crate) mod index;
 pub(crate) mod matching_costs;
+mod permits;
 pub(crate) mod production;
 pub(crate) mod quantified;
 pub(crate) mod segment;

@@ -22,6 +22,8 @@ const FIRST_LOOK: usize = 32 * 1024;
 const MOST_FIRST: u32 = 64;
 /// Rows that are listed before they are copied back.
 const LISTED_AT_ONCE: usize = 1 << 25;
+/// Room for them grows by so many bytes: blocks differ a little, and whoever allocates waits for everything on the device.
+const ROOM_STEP: usize = 1 << 24;
 /// Matches of a block that are listed without order.
 const FEW_MATCHES: usize = 32 * DEVICE_WIDTH;
 /// Words of such a match: event, place of the row in the order that was asked for, and row.
@@ -216,7 +218,9 @@ impl PlanOnDevice {
             let last = first + fit;
             let count = ends[last - 1] - starts(first);
             if count > 0 {
-                match lane.found.reserve(count * WORD) {
+                let bytes = count * WORD;
+                let room = if bytes < ROOM_STEP { bytes } else { bytes.next_multiple_of(ROOM_STEP) };
+                match lane.found.reserve(room).or_else(|_| lane.found.reserve(bytes)) {
                     Err(error) if error.is_memory && fit > 1 => {
                         at_once = count / 2;
                         continue;

@@ -126,14 +126,20 @@ pub(super) struct Written {
     rest: Found,
 }
 
+/// Whether the memory of each column at hand was used before: then it is in no cache. New pages are, because they were cleared.
+#[derive(Clone, Copy, Default)]
+struct PastCaches {
+    ids: bool,
+    events: bool,
+}
+
 /// Writes the matches of a run of events.
 pub(super) struct Writer<'v> {
     version: &'v dyn Version,
     output: Output,
     /// Where columns come from, if they are used again.
     memory: Option<&'v Arc<AnswerMemory>>,
-    /// Whether the memory of the columns at hand was used before: then it is in no cache. New pages are, because they were cleared.
-    past_caches: bool,
+    past_caches: PastCaches,
     written: Written,
     /// The event that comes next.
     next: usize,
@@ -150,7 +156,7 @@ impl<'v> Writer<'v> {
         first: usize,
     ) -> Self {
         let written = Written { rows: vec![], rest: Found::new(version) };
-        Self { version, output, memory, past_caches: false, written, next: first, matches: 0 }
+        Self { version, output, memory, past_caches: PastCaches::default(), written, next: first, matches: 0 }
     }
 
     /// One of the same kind, for events from `first` on.
@@ -178,7 +184,7 @@ impl<'v> Writer<'v> {
         self.reach(event);
         let Matched::Ids(ids) = &mut self.written.rest.matched else { return Ok(false) };
         let before = ids.len();
-        if !add(ids, self.past_caches) {
+        if !add(ids, self.past_caches.ids) {
             return Ok(false);
         }
         let more = ids.len() - before;
@@ -192,7 +198,7 @@ impl<'v> Writer<'v> {
         let found = &mut self.written.rest;
         let number = (self.output.first + event) as i64;
         match self.output.layout {
-            Layout::Pairs if self.past_caches && matches >= MANY_MATCHES => {
+            Layout::Pairs if self.past_caches.events && matches >= MANY_MATCHES => {
                 extend_past_caches(&mut found.events, matches, |_| number);
             }
             Layout::Pairs => found.events.extend(std::iter::repeat_n(number, matches)),
@@ -218,16 +224,24 @@ impl<'v> Writer<'v> {
                 break;
             }
         }
-        self.past_caches = false;
-        let mut make_room = |column: &mut Vec<i64>| match self.memory {
-            Some(memory) => (*column, self.past_caches) = memory.take(all),
-            None => column.reserve_exact(all),
+        let memory = self.memory;
+        let make_room = |column: &mut Vec<i64>| match memory {
+            Some(memory) => {
+                let (room, was_used) = memory.take(all);
+                *column = room;
+                was_used
+            }
+            None => {
+                column.reserve_exact(all);
+                false
+            }
         };
+        self.past_caches = PastCaches::default();
         if let Matched::Ids(ids) = &mut found.matched {
-            make_room(ids);
+            self.past_caches.ids = make_room(ids);
         }
         if self.output.layout == Layout::Pairs {
-            make_room(&mut found.events);
+            self.past_caches.events = make_room(&mut found.events);
         }
     }
 

@@ -6,6 +6,14 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Blocks that are gathered for a device at once, where it takes longer than that: it waits for the first one.
+pub const GATHERED_AT_ONCE: usize = 4;
+
+/// How many threads a block has for itself, where so many blocks are processed at once or fewer.
+pub fn helpers(len: usize, block: usize, threads: usize, at_once: usize) -> usize {
+    (threads / len.div_ceil(block).clamp(1, at_once.max(1))).max(1)
+}
+
 /// Calls `work` for every block of `0..len` and returns the results in the order of the blocks.
 /// Each thread makes one workspace.
 pub fn in_blocks<S, R: Send>(

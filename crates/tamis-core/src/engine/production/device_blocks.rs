@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::block::Block;
-use super::device_tokens::{Gathering, gather};
+use super::device_tokens::{Gathering, gather, gathering_threads};
 use super::host_blocks::HostBlocks;
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
@@ -24,8 +24,10 @@ use crate::query::{Filter, Measure, Ranking, Score, TopK};
 use crate::streaming_stores::extend_past_caches;
 use crate::subscription::IdKind;
 
-/// Fewer events than this are matched here: starting the device would take longer.
+/// So many events are always worth starting the device; fewer are if they make so many pairs with the subscriptions. Others
+/// are matched here.
 const LEAST: usize = 256;
+const LEAST_PAIRS: usize = 1 << 21;
 
 /// A segment is run in this many parts at most. Each needs masks for all predicates, so more of them save little.
 const MOST_PARTS: u32 = 64;
@@ -50,6 +52,8 @@ pub struct BlocksOnDevice<'e> {
     filter: &'e Filter<'e>,
     memory: &'e DeviceMemory,
     here: HostBlocks<'e>,
+    /// How many events are worth starting the device.
+    least: usize,
     /// For each block.
     threads: usize,
     workspace: Gathering<'e>,
@@ -65,12 +69,14 @@ impl<'e> BlocksOnDevice<'e> {
         memory: &'e DeviceMemory,
         threads: usize,
     ) -> Self {
+        let rows: usize = view.parts.iter().map(|part| part.segment.len()).sum();
         Self {
             view,
             events,
             filter,
             memory,
             here: HostBlocks::new(view, events, filter),
+            least: (LEAST_PAIRS / rows.max(1)).clamp(1, LEAST),
             threads,
             workspace: Gathering::default(),
             tokens: vec![],
@@ -79,7 +85,7 @@ impl<'e> BlocksOnDevice<'e> {
 
     /// The events of a range, if the device is to match them.
     fn block(&self, range: Range<usize>) -> Option<Block<'e>> {
-        let is_for_device = (LEAST..=DEVICE_WIDTH).contains(&range.len()) && self.memory.is_usable();
+        let is_for_device = (self.least..=DEVICE_WIDTH).contains(&range.len()) && self.memory.is_usable();
         is_for_device.then(|| Block::new(self.view, self.events, range)).flatten()
     }
 
@@ -113,8 +119,11 @@ impl<'e> BlocksOnDevice<'e> {
             let loaded = loaded(self.memory, view, part)?;
             let catalog = &part.segment.layout.catalog;
             let tokens = &mut self.tokens[number];
+            let threads = gathering_threads(block, self.threads);
+            let permits = self.memory.gathering.take(threads);
             let started = Instant::now();
-            gather(block, catalog, self.threads, &mut self.workspace, tokens);
+            gather(block, catalog, threads, &mut self.workspace, tokens);
+            drop(permits);
             self.memory.end(HostStage::Gather, started);
             for rows in loaded.iter() {
                 let part = PartOnDevice {
@@ -172,7 +181,7 @@ impl<'e> BlocksOnDevice<'e> {
 
     /// All matches of a block, if the device is to find them: not if only few of its events will be answered.
     fn find(&mut self, range: Range<usize>, most: usize) -> Option<ListedMatches<'e>> {
-        if self.memory.events_with(most) < LEAST {
+        if self.memory.events_with(most) < self.least {
             return None;
         }
         let block = self.block(range)?;

@@ -22,7 +22,12 @@ const CELLS_PER_THREAD: usize = 1 << 18;
 /// And no more than so many threads: starting them takes time, too.
 const MOST_THREADS: usize = 8;
 
-/// Replaces tokens by those of a block. Several threads have some of its events each, if there is enough for them to do.
+/// How many threads gather a block, of so many that may.
+pub fn gathering_threads(block: &Block<'_>, most: usize) -> usize {
+    most.min(MOST_THREADS).min(block.cells() / CELLS_PER_THREAD).max(1)
+}
+
+/// Replaces tokens by those of a block. Several threads have some of its events each.
 pub fn gather<'e>(
     block: &Block<'e>,
     catalog: &Catalog,
@@ -30,7 +35,6 @@ pub fn gather<'e>(
     space: &mut Gathering<'e>,
     tokens: &mut Tokens,
 ) {
-    let threads = threads.min(MOST_THREADS).min(block.cells() / CELLS_PER_THREAD);
     let mut pieces = if threads > 1 { block.in_pieces(threads) } else { vec![] };
     let Some(last) = pieces.pop() else { return gather_alone(block, catalog, space, tokens) };
     let mut first = block.len() - last.len();
