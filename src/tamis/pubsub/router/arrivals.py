@@ -57,8 +57,8 @@ class Arrivals:
     >>> arrivals = Arrivals()
     >>> arrivals.topics = frozenset(["p0"])
     >>> arrivals.put(7, 9, {"p0": [Arrival(8, "link-rome", b"", EventHeader("bob", "rome"), b"{}")]})
-    >>> arrivals.behind("p0", 5).first, arrivals.behind("p0", 8)
-    (7, None)
+    >>> [run.first for run in arrivals.behind("p0", 5)], arrivals.behind("p0", 8)
+    ([7], [])
     """
 
     def __init__(self) -> None:
@@ -93,9 +93,10 @@ class Arrivals:
         while self._size > MOST_BYTES:
             self._size -= self._runs.popleft().size
 
-    def behind(self, topic: str, position: int) -> Run | None:
-        """The first run with events of a topic behind a number."""
-        return next((run for run in self._runs if run.behind(topic, position)), None)
+    def behind(self, topic: str, position: int) -> list[Run]:
+        """The runs with events of a topic behind a number, in order: two links may put theirs in another."""
+        found = [run for run in self._runs if run.events.get(topic) and run.events[topic][-1].seq > position]
+        return sorted(found, key=_first)
 
     def forget(self, routed: Mapping[str, int]) -> None:
         """Let go of runs whose events are routed, up to a number of each topic."""
@@ -112,3 +113,7 @@ class Arrivals:
 
 def _number(arrival: Arrival) -> int:
     return arrival.seq
+
+
+def _first(run: Run) -> int:
+    return run.first
