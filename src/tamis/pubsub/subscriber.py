@@ -206,7 +206,7 @@ class Subscriber:
     async def _own_subscriptions(self) -> list[Record]:
         found, after, mine = [], 0, token(self.name)
         while records := await self._log.read(
-            STATE, topic=keys.SUBSCRIPTION, name=mine, after=after, most=5_000
+            STATE, topic=keys.SUBSCRIPTION, name=mine, after=after, most=5_000, to_end=True
         ):
             after = records[-1].seq
             found += [record for record in records if record.body]
@@ -286,7 +286,7 @@ class Subscriber:
             # Deliveries of an earlier life of this name, if there are any, are not for us. Its numbers may go
             # on, if a router was just writing.
             is_used = known is not None or drop in found
-            is_used = is_used or bool(await self._log.read(QUEUES, topic=self._topic, most=1))
+            is_used = is_used or bool(await self._log.read(QUEUES, topic=self._topic, most=1, to_end=True))
             fresh = Reading("", await self._log.end(QUEUES), 0, {ANY_LANE: 0 if is_used else 1})
         return await self._take_over(found.get(read), fresh)
 
@@ -619,7 +619,7 @@ async def remove_subscriptions(log: Log, subscriber: str, before: int) -> None:
     """Take back the subscriptions of a subscriber (as a part of a key) with numbers below `before`."""
     after = 0
     while records := await log.read(
-        STATE, topic=keys.SUBSCRIPTION, name=subscriber, after=after, most=MOST_ENTRIES
+        STATE, topic=keys.SUBSCRIPTION, name=subscriber, after=after, most=MOST_ENTRIES, to_end=True
     ):
         gone = {(r.topic, r.detail): r.seq for r in records if r.body and r.seq < before}
         try:
