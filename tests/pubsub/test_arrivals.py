@@ -9,6 +9,7 @@ read again nevertheless; a batch ends where the append of a link ends, and has a
 
 import asyncio
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,39 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert arrivals._size <= 10_000
     assert arrivals._size == sum(run.size for run in arrivals._runs) > 5_000
     assert arrivals.behind("p0", 0)[0].first > 500
+
+
+@pytest.mark.parametrize(
+    ("at_once", "size", "sites"), [(1, 0, 1), (50, 0, 1), (1, 3_000, 1), (20, 100, 2), (20, 100, 30)]
+)
+def test_what_is_counted_is_what_is_held(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, size: int, sites: int
+) -> None:
+    """Small events, and those on their way to many sites, take more memory than their bytes."""
+    monkeypatch.setattr(module, "MOST_BYTES", 1_000_000)
+    arrivals = Arrivals()
+    arrivals.topics = frozenset(["p0"])
+    shared = EventHeader("bob", "rome", targets=(("bonn", 0),))
+
+    def arrival(number: int) -> Arrival:
+        event = b'{"n":%d,"t":"%s"}' % (number, b"x" * size)
+        header = shared
+        if sites > 1:
+            names = (f"a site with quite a long name {n}" for n in range(sites))
+            header = EventHeader("bob", "rome", targets=tuple((name, number) for name in names))
+        return Arrival(number, "link-rome", event_body(header.body(), event), header, event)
+
+    tracemalloc.start()
+    try:
+        first = 1_000
+        while not arrivals._size or arrivals._runs[0].first == 1_000:
+            arrivals.put(first, first + at_once, {"p0": [arrival(first + n) for n in range(at_once)]})
+            first += at_once + 10
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert arrivals._size < 1.6 * held
+    assert held < 1.05 * module.MOST_BYTES
 
 
 def counting(log: Any) -> list[int]:
