@@ -390,6 +390,9 @@ class Subscriber:
             deliveries[record.seq] = delivery
         records = records[: len(deliveries)]
         events = await self._payloads(deliveries.values())
+        if any(delivery.unsure for delivery in deliveries.values()):
+            await self._learn_expressions()
+        expressions = self._expressions or []
         drops: Drops | None = None
         for record in records:
             delivery = deliveries[record.seq]
@@ -408,7 +411,8 @@ class Subscriber:
             if delivery.first and expected and delivery.first != expected:
                 drops = drops or await self._drops()
                 self._gap(record, delivery.first, expected, drops)
-            await self._buffer_events(record, delivery, events)
+            # From here on nothing is waited for: a record is in the buffer as a whole, or read again.
+            self._buffer_events(record, delivery, events, expressions)
             if delivery.first:
                 self._expected[record.detail] = delivery.first + len(delivery.events)
             else:
@@ -434,8 +438,12 @@ class Subscriber:
             # How many a gap stood for, and who wanted them, is not known.
             self._buffer.append(Gap(reason, None if reason in (LINK, ROLLBACK) else count, place))
 
-    async def _buffer_events(
-        self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]
+    def _buffer_events(
+        self,
+        record: Record,
+        delivery: Delivery,
+        events: dict[tuple[str | None, int], Record],
+        expressions: list[Expression],
     ) -> None:
         # The record that was read in part may have been dropped since: then nothing is skipped.
         skip = self._reading.part if record.seq == self._partly_read else 0
@@ -457,7 +465,7 @@ class Subscriber:
             if header.missing:
                 self._buffer.append(Gap(header.reason, None, here))
                 continue
-            if number in delivery.unsure and not await self._wants(body):
+            if number in delivery.unsure and not _wants(expressions, body):
                 continue
             self._buffer.append(Delivered(number, body, header.publisher, found.time, header.origin, here))
 
@@ -476,11 +484,10 @@ class Subscriber:
                     found[copy, int(detail)] = record
         return found
 
-    async def _wants(self, body: bytes) -> bool:
-        """Decide for an event that a router could not decide."""
+    async def _learn_expressions(self) -> None:
+        """Read what this subscriber wants, to decide about events where a router could not."""
         if self._expressions is None:
             self._expressions = [tamis.parse(text) for text in (await self.subscriptions()).values()]
-        return any(expression.evaluate(body) in (True, "either") for expression in self._expressions)
 
     async def _drops(self) -> Drops:
         key = (keys.DROP, token(self.name))
@@ -581,6 +588,10 @@ class Subscriber:
     async def remove(self) -> None:
         """Forget this subscriber: its queue, its position and its subscriptions."""
         await remove_subscriber(self._log, self.name)
+
+
+def _wants(expressions: list[Expression], body: bytes) -> bool:
+    return any(expression.evaluate(body) in (True, "either") for expression in expressions)
 
 
 def _progress(reading: Reading) -> tuple[int, int, int]:
