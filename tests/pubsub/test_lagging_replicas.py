@@ -2,7 +2,8 @@
 
 Faults: an empty answer counts as the end where nobody looks again. The subscriptions of a subscriber that was
 removed stay; a router that starts tells other sites that nobody here wants anything, and their events do not
-come; after a rollback, what was routed before is routed again.
+come; after a rollback, what was routed before is routed again; a partition counts as empty, and nobody looks
+for seconds, though a link has just stored an event in it.
 """
 
 from functools import partial
@@ -17,6 +18,7 @@ from tamis.pubsub.log import EVENTS, STATE, Log
 from tamis.pubsub.log.nats import NatsLog
 from tamis.pubsub.log.nats_answers import Answers
 from tamis.pubsub.records import Cursor
+from tamis.pubsub.router.event_reader import EventReader
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.sites.network import Network
 from tamis.pubsub.subscriber import remove_subscriber
@@ -108,6 +110,27 @@ def test_a_router_that_starts_does_not_take_back_what_its_site_wants(tmp_path: P
             lagging.has_caught_up = True
             await sites.settle()
             assert await sites.heard(ann) == [{"n": 1}]
+
+    run(main)
+
+
+def test_what_a_link_has_stored_is_routed_at_once(tmp_path: Path) -> None:
+    """The router knows that there is something, so an empty answer is none."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            site = sites.sites["b"]
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            await (await site.publisher("bob")).publish({"n": 1})
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 2})
+            await sites.routers["a"].step()
+            assert await sites.networks["b"].step() == 1
+            router = sites.routers["b"]
+            router._events = EventReader(Lagging(site.log), router.arrivals)
+            assert await router.step() == 2
+            assert await sites.heard(ann) == [{"n": 1}, {"n": 2}]
 
     run(main)
 
