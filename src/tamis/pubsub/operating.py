@@ -108,7 +108,7 @@ async def replay(site: Site, subscriber: str, seconds: float | None = None) -> i
     reading = _reading(before)
     newest = max((record.time for record in await site.log.read(STATE, most=1_000_000)), default=0)
     position, after, count = 0, 0, 0
-    while records := await site.log.read(QUEUES, topic=topic, after=after):
+    while records := await site.log.read(QUEUES, topic=topic, after=after, to_end=True):
         for record in records:
             if seconds is not None and record.time < newest - seconds * 1_000_000:
                 position = record.seq

@@ -63,6 +63,8 @@ class Publisher:
         self._header = EventHeader(self.name).body()
         self._topic = keys.partition_topic(keys.partition_of(self.name, settings.partitions))
         self._lock = asyncio.Lock()
+        self._cancelled: list[bytes] | None = None
+        """The last events, if the call was cancelled: they may be in the log."""
         self._begin()
 
     def _begin(self) -> None:
@@ -80,7 +82,8 @@ class Publisher:
         Up to a thousand are one round trip. An invalid event raises `tamis.EventError`, and nothing is
         published. `RolledBackError` says that the log has lost events that it had acknowledged to this
         publisher; these events are not published then, and the next call begins a new session. If a log fails
-        after some of the events are safe, the error has their numbers (`LogError.published`).
+        after some of the events are safe, the error has their numbers (`LogError.published`). If the call is
+        cancelled, they may be published; the same call, repeated at once, finds out.
         """
         given = [events] if isinstance(events, (Mapping, Event, str, bytes)) else list(events)
         bodies = [event_body(self._header, self._checked(event)) for event in given]
@@ -131,6 +134,9 @@ class Publisher:
 
     async def _append_to(self, numbers: list[int], bodies: list[bytes]) -> None:
         deadline = time.monotonic() + self._timeout
+        if self._cancelled not in (None, bodies):
+            self._begin()  # what becomes of these must not depend on what became of those
+        self._cancelled = None
         try:
             numbers += await self._append(bodies, deadline)
         except BusyError:
@@ -141,6 +147,13 @@ class Publisher:
                 numbers += await self._append([body], deadline)
 
     async def _append(self, bodies: list[bytes], deadline: float) -> list[int]:
+        try:
+            return await self._append_until(bodies, deadline)
+        except asyncio.CancelledError:
+            self._cancelled = bodies
+            raise
+
+    async def _append_until(self, bodies: list[bytes], deadline: float) -> list[int]:
         """Write events all at once; a `BusyError` says that there are too many of them for that, just now."""
         if time.monotonic() - self._used_at > SESSION_SECONDS:
             self._begin()

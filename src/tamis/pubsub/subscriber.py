@@ -206,7 +206,7 @@ class Subscriber:
     async def _own_subscriptions(self) -> list[Record]:
         found, after, mine = [], 0, token(self.name)
         while records := await self._log.read(
-            STATE, topic=keys.SUBSCRIPTION, name=mine, after=after, most=5_000
+            STATE, topic=keys.SUBSCRIPTION, name=mine, after=after, most=5_000, to_end=True
         ):
             after = records[-1].seq
             found += [record for record in records if record.body]
@@ -286,7 +286,7 @@ class Subscriber:
             # Deliveries of an earlier life of this name, if there are any, are not for us. Its numbers may go
             # on, if a router was just writing.
             is_used = known is not None or drop in found
-            is_used = is_used or bool(await self._log.read(QUEUES, topic=self._topic, most=1))
+            is_used = is_used or bool(await self._log.read(QUEUES, topic=self._topic, most=1, to_end=True))
             fresh = Reading("", await self._log.end(QUEUES), 0, {ANY_LANE: 0 if is_used else 1})
         return await self._take_over(found.get(read), fresh)
 
@@ -390,6 +390,9 @@ class Subscriber:
             deliveries[record.seq] = delivery
         records = records[: len(deliveries)]
         events = await self._payloads(deliveries.values())
+        if any(delivery.unsure for delivery in deliveries.values()):
+            await self._learn_expressions()
+        expressions = self._expressions or []
         drops: Drops | None = None
         for record in records:
             delivery = deliveries[record.seq]
@@ -408,7 +411,8 @@ class Subscriber:
             if delivery.first and expected and delivery.first != expected:
                 drops = drops or await self._drops()
                 self._gap(record, delivery.first, expected, drops)
-            await self._buffer_events(record, delivery, events)
+            # From here on nothing is waited for: a record is in the buffer as a whole, or read again.
+            self._buffer_events(record, delivery, events, expressions)
             if delivery.first:
                 self._expected[record.detail] = delivery.first + len(delivery.events)
             else:
@@ -434,8 +438,12 @@ class Subscriber:
             # How many a gap stood for, and who wanted them, is not known.
             self._buffer.append(Gap(reason, None if reason in (LINK, ROLLBACK) else count, place))
 
-    async def _buffer_events(
-        self, record: Record, delivery: Delivery, events: dict[tuple[str | None, int], Record]
+    def _buffer_events(
+        self,
+        record: Record,
+        delivery: Delivery,
+        events: dict[tuple[str | None, int], Record],
+        expressions: list[Expression],
     ) -> None:
         # The record that was read in part may have been dropped since: then nothing is skipped.
         skip = self._reading.part if record.seq == self._partly_read else 0
@@ -457,7 +465,7 @@ class Subscriber:
             if header.missing:
                 self._buffer.append(Gap(header.reason, None, here))
                 continue
-            if number in delivery.unsure and not await self._wants(body):
+            if number in delivery.unsure and not _wants(expressions, body):
                 continue
             self._buffer.append(Delivered(number, body, header.publisher, found.time, header.origin, here))
 
@@ -476,11 +484,10 @@ class Subscriber:
                     found[copy, int(detail)] = record
         return found
 
-    async def _wants(self, body: bytes) -> bool:
-        """Decide for an event that a router could not decide."""
+    async def _learn_expressions(self) -> None:
+        """Read what this subscriber wants, to decide about events where a router could not."""
         if self._expressions is None:
             self._expressions = [tamis.parse(text) for text in (await self.subscriptions()).values()]
-        return any(expression.evaluate(body) in (True, "either") for expression in self._expressions)
 
     async def _drops(self) -> Drops:
         key = (keys.DROP, token(self.name))
@@ -583,6 +590,10 @@ class Subscriber:
         await remove_subscriber(self._log, self.name)
 
 
+def _wants(expressions: list[Expression], body: bytes) -> bool:
+    return any(expression.evaluate(body) in (True, "either") for expression in expressions)
+
+
 def _progress(reading: Reading) -> tuple[int, int, int]:
     """Positions in their order."""
     return reading.after, reading.part_of, reading.part
@@ -619,7 +630,7 @@ async def remove_subscriptions(log: Log, subscriber: str, before: int) -> None:
     """Take back the subscriptions of a subscriber (as a part of a key) with numbers below `before`."""
     after = 0
     while records := await log.read(
-        STATE, topic=keys.SUBSCRIPTION, name=subscriber, after=after, most=MOST_ENTRIES
+        STATE, topic=keys.SUBSCRIPTION, name=subscriber, after=after, most=MOST_ENTRIES, to_end=True
     ):
         gone = {(r.topic, r.detail): r.seq for r in records if r.body and r.seq < before}
         try:

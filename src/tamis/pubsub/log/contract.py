@@ -12,7 +12,8 @@ topic and a detail.
    two writers that both believe they own a key, one is refused. The first fenced append after `generation`
    has grown is refused, too: what was expected was learnt from what may be another log.
 4. *Ordered.* `read` returns the records of a topic in the order of their numbers and skips none that is
-   stored. It may return less than there is, never a record without those before it.
+   stored. It may return less than there is, never a record without those before it. Whoever takes an empty
+   answer for the end, and would never look again, asks with `to_end`.
 5. *Last values.* `last` and `end` know every append that had returned before they were called.
 6. *Compacted.* Of the stream `STATE` only the last record of each key is kept. An empty body says that the
    key is gone.
@@ -149,12 +150,20 @@ class Log(Protocol):
         ...
 
     async def read(
-        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
+        self,
+        stream: str,
+        *,
+        topic: str | None = None,
+        name: str = "",
+        after: int = 0,
+        most: int = 1_000,
+        to_end: bool = False,
     ) -> list[Record]:
         """Records behind a number, in order: of one topic, or of all.
 
         With a `name`, those of a topic whose details begin with that name and a dot. That costs what they
-        are, however many other records the topic has.
+        are, however many other records the topic has. An empty answer says that there is nothing yet, or that
+        a replica lags behind. With `to_end`, it says that there is nothing.
         """
         ...
 

@@ -299,7 +299,14 @@ class NatsLog:
             await client.publish(f"{prefix}{entries[0].topic}.{entries[0].detail}", headers=headers)
 
     async def read(
-        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
+        self,
+        stream: str,
+        *,
+        topic: str | None = None,
+        name: str = "",
+        after: int = 0,
+        most: int = 1_000,
+        to_end: bool = False,
     ) -> list[Record]:
         """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
         check_name(topic, name)
@@ -308,8 +315,11 @@ class NatsLog:
         request = {"seq": after + 1, "next_by_subj": subject, "batch": most, "max_bytes": MOST_READ_BYTES}
         answers = await self._direct(stream, [request], are_batches=True)
         found = answers.chain()
-        if not found and not answers.is_whole:
-            # What was lost on the way, or has headers that nobody can read, the leader tells as JSON.
+        if to_end and not found:
+            await self.end(stream)  # after it, a leader that had been asleep has been found out
+        if not found and (to_end or not answers.is_whole):
+            # What was lost on the way, has headers that nobody can read, or has not reached this replica yet,
+            # the leader tells as JSON.
             first = {"seq": after + 1, "next_by_subj": subject}
             found = [self._stored(stream, answer) for answer in await self._leader(stream, [first])]
         if found:

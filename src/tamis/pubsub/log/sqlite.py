@@ -101,9 +101,19 @@ class SqliteLog:
         return await self._run(appending)
 
     async def read(
-        self, stream: str, *, topic: str | None = None, name: str = "", after: int = 0, most: int = 1_000
+        self,
+        stream: str,
+        *,
+        topic: str | None = None,
+        name: str = "",
+        after: int = 0,
+        most: int = 1_000,
+        to_end: bool = False,
     ) -> list[Record]:
-        """Records behind a number, in order: of one topic, or of all; or those of a name in it."""
+        """Records behind a number, in order: of one topic, or of all; or those of a name in it.
+
+        A file has no replicas: every answer goes `to_end`.
+        """
         check_name(topic, name)
 
         def reading(database: sqlite3.Connection) -> list[Record]:

@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 from tamis.pubsub.records import EventHeader
 
-MOST_BYTES = 16 << 20
+MOST_BYTES = 32 << 20
 """Beyond this, the oldest are left to the log."""
+EVENT_BYTES, TARGET_BYTES, RUN_BYTES = 220, 165, 700
+"""What Python needs for the objects of an event, of each site that it is on its way to, and of a run."""
 MOST_JOINED = 10_000
 
 
@@ -57,8 +59,8 @@ class Arrivals:
     >>> arrivals = Arrivals()
     >>> arrivals.topics = frozenset(["p0"])
     >>> arrivals.put(7, 9, {"p0": [Arrival(8, "link-rome", b"", EventHeader("bob", "rome"), b"{}")]})
-    >>> arrivals.behind("p0", 5).first, arrivals.behind("p0", 8)
-    (7, None)
+    >>> [run.first for run in arrivals.behind("p0", 5)], arrivals.behind("p0", 8)
+    ([7], [])
     """
 
     def __init__(self) -> None:
@@ -72,7 +74,7 @@ class Arrivals:
         """An append of the numbers from `first` to `last`, and all events in it, by topic."""
         kept = {topic: found for topic, found in events.items() if topic in self.topics}
         count = sum(map(len, kept.values()))
-        size = sum(len(arrival.body) for found in kept.values() for arrival in found)
+        size = sum(_held(arrival) for found in kept.values() for arrival in found)
         before = self._runs[-1] if self._runs else None
         if (
             before is not None
@@ -86,6 +88,7 @@ class Arrivals:
             before.count += count
             before.size += size
         elif kept:
+            size += RUN_BYTES
             self._runs.append(Run(first, last, self.topics, kept, count, size))
         else:
             return
@@ -93,9 +96,10 @@ class Arrivals:
         while self._size > MOST_BYTES:
             self._size -= self._runs.popleft().size
 
-    def behind(self, topic: str, position: int) -> Run | None:
-        """The first run with events of a topic behind a number."""
-        return next((run for run in self._runs if run.behind(topic, position)), None)
+    def behind(self, topic: str, position: int) -> list[Run]:
+        """The runs with events of a topic behind a number, in order: two links may put theirs in another."""
+        found = [run for run in self._runs if run.events.get(topic) and run.events[topic][-1].seq > position]
+        return sorted(found, key=_first)
 
     def forget(self, routed: Mapping[str, int]) -> None:
         """Let go of runs whose events are routed, up to a number of each topic."""
@@ -110,5 +114,18 @@ class Arrivals:
         self._size = 0
 
 
+def _held(arrival: Arrival) -> int:
+    """The bytes of memory that an event takes: its JSON is held twice."""
+    _, _, body, header, event = arrival
+    size = EVENT_BYTES + len(body) + len(event)
+    if len(header.targets) > 1:  # those for this site alone share their header
+        size += sum([TARGET_BYTES + len(site) for site, _ in header.targets])
+    return size
+
+
 def _number(arrival: Arrival) -> int:
     return arrival.seq
+
+
+def _first(run: Run) -> int:
+    return run.first

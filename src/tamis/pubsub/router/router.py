@@ -363,7 +363,8 @@ class Router:
         # What was stored since then is new, whatever its number.
         logger.error("the log was rolled back", extra={"stream": EVENTS, "routed": cursor.position})
         position = 0
-        while records := await self.log.read(EVENTS, topic=keys.partition_topic(partition), after=position):
+        topic = keys.partition_topic(partition)
+        while records := await self.log.read(EVENTS, topic=topic, after=position, to_end=True):
             for record in records:
                 if record.time > cursor.time:
                     return replace(cursor, position=position, mark="", done="", until=0)
@@ -540,7 +541,7 @@ class Router:
     async def _behind_what_can_be_read(self, lane: Key) -> int | None:
         """Somebody else has written into a queue: go on behind the last delivery that is one."""
         after, number = 0, None
-        while records := await self.log.read(QUEUES, topic=lane[0], after=after):
+        while records := await self.log.read(QUEUES, topic=lane[0], after=after, to_end=True):
             after = records[-1].seq
             for record in records:
                 try:

@@ -379,7 +379,7 @@ class Link:
     async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
         """The position behind the records of a rolled-back queue that were taken before."""
         after, topic = 0, f"q-=40{token(self._here)}"
-        while records := await there.read(QUEUES, topic=topic, after=after):
+        while records := await there.read(QUEUES, topic=topic, after=after, to_end=True):
             for record in records:
                 if record.time > cursor.time:
                     return LinkCursor(after, time=cursor.time)

@@ -228,9 +228,11 @@ class Network:
         before = self._read
         if self._looked_at != self._table.position:
             looking_at = self._table.position
-            await self._tell_advertisements()
+            # What is not found at first is told to be gone; what comes later is found later.
+            to_end = self._looked_at is None
+            await self._tell_advertisements(to_end)
             while records := await self._log.read(
-                STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE
+                STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE, to_end=to_end
             ):
                 self._interest.put_many((record.detail, record.body) for record in records)
                 self._read = records[-1].seq
@@ -264,16 +266,17 @@ class Network:
         self._came = counters.came, counters.came_wanted
         return interest.observe(counters.came - came, counters.came_wanted - wanted)
 
-    async def _tell_advertisements(self) -> None:
+    async def _tell_advertisements(self, to_end: bool) -> None:
         """What publishers here advertise, as one record, if it has changed."""
+        after = self._read_advertisements
         while records := await self._log.read(
-            STATE, topic=keys.ADVERTISEMENT, after=self._read_advertisements, most=READ_AT_ONCE
+            STATE, topic=keys.ADVERTISEMENT, after=after, most=READ_AT_ONCE, to_end=to_end
         ):
             for record in records:
                 self._advertisements.pop(record.detail, None)
                 if record.body:
                     self._advertisements[record.detail] = _advertisement(record)
-            self._read_advertisements = records[-1].seq
+            after = self._read_advertisements = records[-1].seq
         known = self._table.others.get((keys.ADVERTISED, token(self._here)))
         if known is None and not self._advertisements:
             return
