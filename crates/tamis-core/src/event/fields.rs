@@ -6,7 +6,7 @@
 //! (`{"a.b": 1, "a": {"b": 2}}`) is an error.
 
 use super::error::EventError;
-use super::known_fields::{KnownField, KnownFields};
+use super::known_fields::{KnownField, KnownFields, Quoted};
 use super::{Event, Schema, TermId, Terms, Value, ValueRef};
 use crate::json::structure::Structure;
 
@@ -29,6 +29,10 @@ pub trait Fields<'a> {
     fn enter_expected(&mut self, _text: &[u8]) -> Option<(usize, Wanted)> {
         None
     }
+
+    /// Goes past the fields that were expected next for as long as nothing is wanted of them and `pass` goes past a member of
+    /// that name.
+    fn pass_unwanted(&mut self, _pass: impl FnMut(&Quoted) -> bool) {}
 
     /// Goes back to the record around the field.
     fn leave(&mut self);
@@ -135,25 +139,40 @@ impl Scratch {
 }
 
 /// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
-pub struct EventBuilder<'a, 'i> {
+///
+/// The event borrows from the source, and from the scratch what had to be made.
+pub struct EventBuilder<'t, 's, 'i> {
     terms: &'i Terms,
     schema: Option<&'i Schema>,
-    scratch: &'a mut Scratch,
-    event: Event<'a>,
+    scratch: &'s mut Scratch,
+    event: Event<'t>,
 }
 
-impl<'a, 'i> EventBuilder<'a, 'i> {
+impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
     /// With a schema, strings and numbers of attributes that are declared as timestamps become timestamps.
-    pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'a mut Scratch) -> Self {
+    #[inline]
+    pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'s mut Scratch) -> Self {
+        let event = std::mem::take(&mut scratch.spare).recycled();
+        Self::in_memory(terms, schema, scratch, event)
+    }
+
+    /// The same in the memory of an event of no interest.
+    #[inline]
+    pub(super) fn in_memory(
+        terms: &'i Terms,
+        schema: Option<&'i Schema>,
+        scratch: &'s mut Scratch,
+        event: Event<'t>,
+    ) -> Self {
         scratch.known.prepare(terms);
-        let mut event = std::mem::take(&mut scratch.spare).recycled();
-        event.values.reserve(scratch.last_len);
         let mut builder = Self { terms, schema, scratch, event };
         builder.start_again();
+        builder.event.values.reserve(builder.scratch.last_len);
         builder
     }
 
     /// Forgets what was read.
+    #[inline]
     pub(super) fn start_again(&mut self) {
         self.event.values.clear();
         self.event.weights.clear();
@@ -166,33 +185,66 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
     }
 
     /// Memory for the tokens of a text, to be returned by [`return_structure`](Self::return_structure).
+    #[inline]
     pub(super) fn take_structure(&mut self) -> Box<Structure> {
         self.scratch.structure.take().unwrap_or_default()
     }
 
+    #[inline]
     pub(super) fn return_structure(&mut self, structure: Box<Structure>) {
         self.scratch.structure = (!structure.is_large()).then_some(structure);
     }
 
     /// The event, once everything is read; an error when an attribute was given twice.
-    pub fn finish(self) -> Result<Event<'a>, EventError> {
-        let Self { terms, scratch, mut event, .. } = self;
+    #[inline]
+    pub fn finish(mut self) -> Result<Event<'s>, EventError>
+    where
+        't: 's,
+    {
+        match self.is_borrowed() {
+            true => sort(&mut self.event, self.terms)?,
+            false => return self.finish_made(),
+        }
+        self.scratch.last_len = self.event.values.len();
+        Ok(self.event)
+    }
+
+    /// The same; the event is put in a place that outlives the scratch unless it borrows from that.
+    #[inline]
+    pub(super) fn finish_borrowed(mut self, into: &mut Event<'t>) -> Result<Option<Event<'s>>, EventError>
+    where
+        't: 's,
+    {
+        if !self.is_borrowed() {
+            return self.finish_made().map(Some);
+        }
+        sort(&mut self.event, self.terms)?;
+        self.scratch.last_len = self.event.values.len();
+        *into = self.event;
+        Ok(None)
+    }
+
+    /// Whether all values borrow from the source.
+    #[inline]
+    fn is_borrowed(&self) -> bool {
+        let Self { terms, scratch, .. } = self;
+        scratch.owned.is_empty() && !terms.adds_values()
+    }
+
+    fn finish_made(self) -> Result<Event<'s>, EventError>
+    where
+        't: 's,
+    {
+        let Self { terms, scratch, event, .. } = self;
         scratch.last_len = event.values.len();
         let Scratch { owned, computed, strings, places, .. } = scratch;
+        let mut event: Event<'s> = event;
         for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
             event.has_intervals |= value.is_set();
         }
         event.values.extend(terms.strings().map(|id| (id, ValueRef::Array(strings))));
-        event.values.sort_unstable_by_key(|(attribute, _)| *attribute);
-        if let Some(twice) = event.values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(given_twice("a value", terms.name(twice[0].0)));
-        }
-        event.values.retain(|(_, value)| !matches!(value, ValueRef::Null));
-        event.weights.sort_unstable_by_key(|(attribute, _)| *attribute);
-        if let Some(twice) = event.weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(given_twice("a weight", terms.name(twice[0].0)));
-        }
+        sort(&mut event, terms)?;
         terms.compute(&mut event.values, computed);
         Ok(event)
     }
@@ -202,7 +254,7 @@ impl<'a, 'i> EventBuilder<'a, 'i> {
     }
 }
 
-impl<'a> Fields<'a> for EventBuilder<'a, '_> {
+impl<'t> Fields<'t> for EventBuilder<'t, '_, '_> {
     fn enter(&mut self, name: &str) -> Wanted {
         let Scratch { known, entered, .. } = &mut *self.scratch;
         let field = known.field(entered.last().copied(), name, self.terms);
@@ -218,6 +270,13 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
         Some((bytes, wanted))
     }
 
+    #[inline(always)]
+    fn pass_unwanted(&mut self, pass: impl FnMut(&Quoted) -> bool) {
+        let Scratch { known, entered, .. } = &mut *self.scratch;
+        known.pass_unwanted(entered.last().copied(), pass);
+    }
+
+    #[inline]
     fn leave(&mut self) {
         self.scratch.entered.pop();
     }
@@ -226,7 +285,7 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
         self.scratch.entered.last().map_or("", |field| self.scratch.known.path(*field))
     }
 
-    fn put(&mut self, mut value: ValueRef<'a>) {
+    fn put(&mut self, mut value: ValueRef<'t>) {
         let Some(attribute) = self.current() else { return };
         if let Some(schema) = self.schema
             && let Some(micros) = schema.coerce_scalar(self.path(), value)
@@ -268,4 +327,35 @@ impl<'a> Fields<'a> for EventBuilder<'a, '_> {
     fn put_string(&mut self, string: Value) {
         self.scratch.strings.push(string);
     }
+}
+
+/// Brings the values of an event into the order of their attributes, without nulls.
+#[inline]
+fn sort(event: &mut Event<'_>, terms: &Terms) -> Result<(), EventError> {
+    let Event { values, weights, .. } = event;
+    let is_sorted = values.is_sorted_by(|(one, _), (next, _)| one < next);
+    let has_nulls = values.iter().any(|(_, value)| matches!(value, ValueRef::Null));
+    if is_sorted && !has_nulls && weights.is_empty() {
+        Ok(())
+    } else {
+        sort_and_check(values, weights, terms)
+    }
+}
+
+#[inline(never)]
+fn sort_and_check(
+    values: &mut Vec<(TermId, ValueRef<'_>)>,
+    weights: &mut [(TermId, f64)],
+    terms: &Terms,
+) -> Result<(), EventError> {
+    values.sort_unstable_by_key(|(attribute, _)| *attribute);
+    if let Some(twice) = values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(given_twice("a value", terms.name(twice[0].0)));
+    }
+    values.retain(|(_, value)| !matches!(value, ValueRef::Null));
+    weights.sort_unstable_by_key(|(attribute, _)| *attribute);
+    if let Some(twice) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(given_twice("a weight", terms.name(twice[0].0)));
+    }
+    Ok(())
 }

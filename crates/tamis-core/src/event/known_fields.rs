@@ -53,7 +53,7 @@ struct Inner {
 
 /// A name as JSON writes it, if that needs no escapes.
 #[derive(Debug)]
-struct Quoted {
+pub struct Quoted {
     text: Box<[u8]>,
     /// The first bytes of the text as a number, and the bits in which they count; all of them if there are no more.
     head: u128,
@@ -77,8 +77,9 @@ impl Quoted {
         &self.text[1..self.text.len() - 1]
     }
 
-    #[inline]
-    fn begins(&self, text: &[u8]) -> bool {
+    /// Whether a text begins with it.
+    #[inline(always)]
+    pub fn begins(&self, text: &[u8]) -> bool {
         let Some((first, rest)) = text.split_first_chunk() else {
             return self.is_plain && text.starts_with(&self.text);
         };
@@ -147,6 +148,16 @@ impl KnownFields {
             self.fields[field.0 as usize].next = 0;
         }
         Some((field, bytes, wanted))
+    }
+
+    /// Goes past the fields that came next the last time for as long as nobody wants them and `pass` goes past one of that name.
+    #[inline(always)]
+    pub fn pass_unwanted(&mut self, record: Option<KnownField>, mut pass: impl FnMut(&Quoted) -> bool) {
+        let parent = record.map_or(EVENT, |field| field.0 as usize);
+        let Field { inner, next, .. } = &mut self.fields[parent];
+        let expected = inner.get(*next as usize..).unwrap_or_default().iter();
+        let is_passed = |inner: &&Inner| !inner.wanted.value && !inner.wanted.fields && pass(&inner.name);
+        *next += expected.take_while(is_passed).count() as u32;
     }
 
     fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Terms) -> KnownField {

@@ -59,6 +59,13 @@ pub(crate) trait Cursor<'a>: Clone {
     /// Goes past one value of any depth without recursion; only its syntax is checked.
     fn skip(&mut self) -> Result<(), Fault>;
 
+    /// Goes past a member of an object, and the comma after it, if `is_passed` says so of what is not read yet, from its name on.
+    /// Whether it did. A cursor that says what is wrong passes none: faults have a path.
+    #[inline]
+    fn pass_member(&mut self, _is_passed: impl FnOnce(&[u8]) -> bool) -> bool {
+        false
+    }
+
     /// What is not read yet.
     #[inline]
     fn rest(&self) -> &'a [u8] {

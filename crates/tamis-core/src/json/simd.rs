@@ -13,6 +13,13 @@ pub(super) trait Lanes: Copy {
     type Block: Copy;
 
     fn load(self, bytes: &[u8; 64]) -> Self::Block;
+    /// Fewer than sixty-four bytes, and spaces behind them.
+    #[inline(always)]
+    fn load_tail(self, bytes: &[u8]) -> Self::Block {
+        let mut padded = [b' '; 64];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        self.load(&padded)
+    }
     fn equal(self, block: Self::Block, byte: u8) -> u64;
     /// Which bytes are equal once bit 5 is set: `{` finds `[` too, `e` finds `E`.
     fn equal_with_bit_5(self, block: Self::Block, byte: u8) -> u64;
@@ -36,7 +43,7 @@ pub(super) trait Lanes: Copy {
     fn gather(self, block: Self::Block, chosen: u64, into: &mut [u8; 64]);
     /// Writes the place of each chosen byte in a text in which the first byte of the block is at `start`. What comes after them
     /// is undefined.
-    fn gather_places(self, chosen: u64, start: u32, into: &mut [u32; 64]);
+    fn gather_places(self, chosen: u64, start: u16, into: &mut [u16; 64]);
     /// Whether [`gather_bits`](Self::gather_bits) is fast.
     const GATHERS_BITS: bool;
     /// Puts the chosen bits side by side.
@@ -208,19 +215,6 @@ mod x86 {
         }
     }
 
-    /// Writes sixteen numbers, each with `start` added.
-    ///
-    /// # Safety
-    /// The processor must have AVX-512, and there must be room for sixteen.
-    #[inline(always)]
-    unsafe fn store_sum(numbers: __m128i, start: u32, into: *mut u32) {
-        // SAFETY: the caller says so.
-        unsafe {
-            let sum = _mm512_add_epi32(_mm512_cvtepu8_epi32(numbers), _mm512_set1_epi32(start as i32));
-            _mm512_storeu_si512(into.cast(), sum);
-        }
-    }
-
     /// A byte for each bit, with bit 7 where it is set.
     ///
     /// # Safety
@@ -247,6 +241,16 @@ mod x86 {
         #[inline(always)]
         fn load(self, bytes: &[u8; 64]) -> __m512i {
             unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        fn load_tail(self, bytes: &[u8]) -> __m512i {
+            assert!(bytes.len() < 64);
+            // Only what is there is read.
+            unsafe {
+                let there = (1 << bytes.len()) - 1;
+                _mm512_mask_loadu_epi8(_mm512_set1_epi8(b' ' as i8), there, bytes.as_ptr().cast())
+            }
         }
 
         #[inline(always)]
@@ -320,7 +324,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn gather_places(self, chosen: u64, start: u32, into: &mut [u32; 64]) {
+        fn gather_places(self, chosen: u64, start: u16, into: &mut [u16; 64]) {
             const NUMBERS: [u8; 64] = {
                 let mut numbers = [0; 64];
                 let mut at = 0;
@@ -333,11 +337,12 @@ mod x86 {
             unsafe {
                 let numbers = _mm512_maskz_compress_epi8(chosen, self.load(&NUMBERS));
                 let into = into.as_mut_ptr();
-                store_sum(_mm512_castsi512_si128(numbers), start, into);
-                store_sum(_mm512_extracti32x4_epi32::<1>(numbers), start, into.add(16));
+                let start = _mm512_set1_epi16(start as i16);
+                let low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(numbers));
+                _mm512_storeu_si512(into.cast(), _mm512_add_epi16(low, start));
                 if chosen.count_ones() > 32 {
-                    store_sum(_mm512_extracti32x4_epi32::<2>(numbers), start, into.add(32));
-                    store_sum(_mm512_extracti32x4_epi32::<3>(numbers), start, into.add(48));
+                    let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(numbers));
+                    _mm512_storeu_si512(into.add(32).cast(), _mm512_add_epi16(high, start));
                 }
             }
         }
@@ -475,18 +480,18 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn gather_places(self, chosen: u64, start: u32, into: &mut [u32; 64]) {
+        fn gather_places(self, chosen: u64, start: u16, into: &mut [u16; 64]) {
             let (mut count, mut left) = (0, chosen);
             unsafe {
-                let mut start = _mm256_set1_epi32(start as i32);
+                let mut start = _mm_set1_epi16(start as i16);
                 for _ in 0..8 {
                     let numbers = _mm_loadl_epi64(PLACES_OF_BITS[left as usize & 0xFF].as_ptr().cast());
-                    let places = _mm256_add_epi32(_mm256_cvtepu8_epi32(numbers), start);
+                    let places = _mm_add_epi16(_mm_cvtepu8_epi16(numbers), start);
                     // As above.
-                    _mm256_storeu_si256(into.as_mut_ptr().add(count).cast(), places);
+                    _mm_storeu_si128(into.as_mut_ptr().add(count).cast(), places);
                     count += (left & 0xFF).count_ones() as usize;
                     left >>= 8;
-                    start = _mm256_add_epi32(start, _mm256_set1_epi32(8));
+                    start = _mm_add_epi16(start, _mm_set1_epi16(8));
                 }
             }
         }
@@ -519,7 +524,7 @@ mod tests {
     struct Compare<'b>(&'b [u8; 64], u8);
 
     impl Job for Compare<'_> {
-        type Output = ([u64; 12], Vec<(u8, u32)>);
+        type Output = ([u64; 13], Vec<(u8, u16)>);
 
         #[inline(always)]
         fn run<L: Lanes>(self, lanes: L) -> Self::Output {
@@ -542,12 +547,18 @@ mod tests {
                 lanes.have_bit_7(lanes.with_bit_7(block, chosen)),
                 lanes.gather_bits(lanes.equal(block, self.1 / 2), chosen),
                 lanes.have_bits(block, self.1),
+                lanes.equal(lanes.load_tail(&self.0[..tail_len(self.1)]), b' '),
             ];
             (masks, gathered)
         }
     }
 
-    fn one_by_one(bytes: &[u8; 64], byte: u8) -> ([u64; 12], Vec<(u8, u32)>) {
+    /// Some number of bytes.
+    fn tail_len(byte: u8) -> usize {
+        usize::from(byte) % 64
+    }
+
+    fn one_by_one(bytes: &[u8; 64], byte: u8) -> ([u64; 13], Vec<(u8, u16)>) {
         let bits = |holds: &dyn Fn(u8) -> bool| {
             bytes.iter().enumerate().fold(0, |bits, (at, b)| bits | (holds(*b) as u64) << at)
         };
@@ -571,6 +582,7 @@ mod tests {
                 .zip(0..)
                 .fold(0, |bits, (b, at)| bits | u64::from(*b == byte / 2) << at),
             bits(&|b| b & byte != 0),
+            bits(&|b| b == b' ') | u64::MAX << tail_len(byte),
         ];
         (masks, gathered)
     }

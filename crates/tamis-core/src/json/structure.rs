@@ -1,7 +1,8 @@
 //! The tokens of a JSON text, and whether the text is JSON at all, sixty-four bytes at a time.
 //!
 //! The idea is that of simdjson (Langdale and Lemire, 2019): compare a block of bytes with the characters that matter,
-//! keep a bit per byte, and let a few operations on words do what a parser does byte by byte. Two passes:
+//! keep a bit per byte, and let a few operations on words do what a parser does byte by byte. Three passes, each of which calls
+//! nothing for a block, so that what it needs stays in registers:
 //!
 //! ```text
 //! text       { " a " :   [ 1 5 , 2 ] }
@@ -13,10 +14,13 @@
 //! bytes      { " : [ 1 , 2 ] }             the same side by side, each with its place in the text
 //! ```
 //!
-//! 1. *Bytes.* Blocks of the text become tokens. What strings and scalars consist of is checked here: control characters
-//!    and escapes, [numbers](numbers), literals.
-//! 2. *Tokens.* Blocks of tokens are checked against the [grammar](grammar): which may follow which, and which brackets belong
+//! 1. *Bytes.* Blocks of the text become tokens. Strings are checked here for control characters.
+//! 2. *Numbers.* Blocks that have [scalars](numbers) are checked for what these consist of.
+//! 3. *Tokens.* Blocks of tokens are checked against the [grammar](grammar): which may follow which, and which brackets belong
 //!    together. White space is gone, and most bytes are, so this costs much less than on the text.
+//!
+//! Of a text that is not to be checked, the bits are kept as they are: [tokens](tokens) are found among them when a reader
+//! asks.
 //!
 //! A text that is refused is read again, byte by byte, by [`ByteCursor`](super::cursor::ByteCursor), which says what is wrong
 //! and where. So nothing here makes an error message, and the two must agree on what is JSON: the tests compare them.
@@ -24,38 +28,47 @@
 mod brackets;
 mod grammar;
 mod numbers;
+mod tokens;
 
 use super::cursor::escape;
 use super::simd::{self, Found, Job, Lanes};
 use brackets::Brackets;
 use grammar::MARGIN;
-use numbers::Numbers;
+pub(crate) use tokens::{Gathered, Marked, Tokens};
 
 const WIDTH: usize = 64;
 
-/// Longer texts are read byte by byte: tokens take up to ten times the memory of the text.
+/// Longer texts are read byte by byte: tokens take up to six times the memory of the text.
 const MOST_BYTES: usize = 1 << 28;
 
-/// Room for more tokens than this is not kept for the next text.
+/// As many bytes as places of two bytes tell apart.
+const SEGMENT: usize = 1 << u16::BITS;
+
+/// Room for more tokens than this is not kept for the next text, nor room for the marks of eight times as many bytes.
 const MOST_KEPT: usize = 1 << 20;
 
 /// The tokens of one text. Its memory is used again for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Structure {
+    /// Of a text that was checked, how many tokens there are.
     count: usize,
     /// The first byte of each token: a separator, a quote, or how a scalar begins. There are margins around them.
     bytes: Vec<u8>,
-    /// Where in the text each token is.
-    places: Vec<u32>,
-    /// By sixty-four tokens, those that are brackets.
+    /// Where each token is, in 65,536 bytes of the text. Two bytes a token: writing them is a large part of the scan.
+    places: Vec<u16>,
+    /// The first token of each 65,536 bytes but the first.
+    later: Vec<u32>,
+    /// By sixty-four tokens, those that are brackets; of a text that was not checked, by sixty-four bytes.
     words: Vec<BracketWord>,
     brackets: Brackets,
+    /// By sixty-four bytes, where tokens are; of a text that was checked, where scalars are.
+    marks: Vec<u64>,
     has_escapes: bool,
     /// With which the text was scanned.
     lanes: Option<Found>,
 }
 
-/// Which of sixty-four tokens are brackets.
+/// Which of sixty-four tokens, or bytes, are brackets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BracketWord {
     opening: u64,
@@ -91,20 +104,26 @@ impl Structure {
         }
     }
 
-    /// The first byte of each token.
+    /// The tokens of a text that was checked.
     #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[MARGIN..][..self.count]
+    pub fn gathered<'s>(&'s self, text: &str) -> Gathered<'s> {
+        Gathered {
+            bytes: &self.bytes[MARGIN..][..self.count],
+            places: &self.places[..self.count],
+            later: &self.later,
+            structure: self,
+            end: text.len(),
+        }
     }
 
-    /// The place of each token.
+    /// The tokens of a text that was not checked.
     #[inline]
-    pub fn places(&self) -> &[u32] {
-        &self.places[..self.count]
+    pub fn marked<'s>(&'s self, text: &'s str) -> Marked<'s> {
+        Marked { text: text.as_bytes(), marks: &self.marks, structure: self }
     }
 
     /// The token that closes a bracket.
-    pub fn closing_of(&self, open: usize) -> Option<usize> {
+    fn closing_of(&self, open: usize) -> Option<usize> {
         self.lanes?.run(ClosingOf { words: &self.words, open })
     }
 
@@ -116,22 +135,22 @@ impl Structure {
 
     /// Whether it has so much memory that it should not be kept for the next text.
     pub fn is_large(&self) -> bool {
-        self.places.capacity() > MOST_KEPT
+        self.places.capacity() > MOST_KEPT || self.marks.capacity() > 8 * MOST_KEPT / WIDTH
     }
 
-    /// Makes room for a block full of tokens.
-    #[inline(always)]
-    fn make_room(&mut self) {
-        if self.count + WIDTH > self.places.len() {
-            self.grow();
+    /// Makes room for the tokens of the 65,536 bytes from `start` on, and for what is written behind them. There are `count`
+    /// tokens before them.
+    #[inline(never)]
+    fn begin_segment(&mut self, count: usize, start: usize, end: usize) {
+        if start > 0 {
+            self.later.push(count as u32);
         }
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let room = (2 * self.count).max(16 * WIDTH);
-        self.bytes.resize(room + 3 * MARGIN, b' ');
-        self.places.resize(room, 0);
+        let room = count + (end - start).min(SEGMENT) + WIDTH;
+        if room > self.places.len() {
+            let room = room.max(2 * self.places.len());
+            self.bytes.resize(room + 3 * MARGIN, b' ');
+            self.places.resize(room, 0);
+        }
     }
 }
 
@@ -163,18 +182,22 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
     fn run<L: Lanes>(self, lanes: L) -> Option<Bytes> {
         let Self { text, into } = self;
         let (whole, tail) = text.as_chunks::<WIDTH>();
-        let mut padded = [b' '; WIDTH];
-        padded[..tail.len()].copy_from_slice(tail);
-        let last = if tail.is_empty() { &[][..] } else { std::slice::from_ref(&padded) };
-
-        into.count = 0;
+        let blocks = whole.len() + usize::from(!tail.is_empty());
+        into.later.clear();
+        // All of them are written.
+        into.marks.resize(blocks, 0);
+        if !CHECKED {
+            into.words.resize(blocks, BracketWord { opening: 0, closing: 0 });
+        }
         let mut carries = Carries::default();
-        let mut numbers = Numbers::default();
-        let (mut wrong, mut escapes, mut escapes_until) = (0, 0, 0);
+        let (mut count, mut wrong, mut escapes) = (0, 0, 0);
         let mut seen = lanes.load(&[0; WIDTH]);
-        for (number, bytes) in whole.iter().chain(last).enumerate() {
+        for number in 0..blocks {
             let start = number * WIDTH;
-            let block = lanes.load(bytes);
+            let block = match whole.get(number) {
+                Some(bytes) => lanes.load(bytes),
+                None => lanes.load_tail(tail),
+            };
             seen = lanes.either(seen, block);
 
             let backslash = lanes.equal(block, b'\\');
@@ -190,41 +213,50 @@ impl<const CHECKED: bool> Job for Scan<'_, '_, CHECKED> {
             let after_scalar = shifted(scalar, &mut carries.scalar);
             let scalar_starts = scalar & !after_scalar;
             let tokens = separators | quotes & inside | scalar_starts;
-            into.make_room();
-            let Structure { bytes, places, count, .. } = &mut *into;
-            let bytes = bytes[MARGIN + *count..].first_chunk_mut().expect("it was made longer");
-            let places = places[*count..].first_chunk_mut().expect("it was made longer");
-            lanes.gather(block, tokens, bytes);
-            lanes.gather_places(tokens, start as u32, places);
-            *count += tokens.count_ones() as usize;
-
             escapes |= backslash & inside;
             if !CHECKED {
+                let opening = lanes.equal_with_bit_5(block, b'{') & outside;
+                let closing = lanes.equal_with_bit_5(block, b'}') & outside;
+                into.marks[number] = tokens;
+                into.words[number] = BracketWord { opening, closing };
                 continue;
             }
+            if start as u16 == 0 {
+                into.begin_segment(count, start, text.len());
+            }
+            let bytes = into.bytes[MARGIN + count..].first_chunk_mut().expect("it was made longer");
+            let places = into.places[count..].first_chunk_mut().expect("it was made longer");
+            lanes.gather(block, tokens, bytes);
+            lanes.gather_places(tokens, start as u16, places);
+            count += tokens.count_ones() as usize;
             wrong |= lanes.below(block, b' ') & !white;
-            if backslash & inside != 0 {
-                let mut escapes = backslash & inside & !escaped;
-                while escapes != 0 {
-                    let at = start + escapes.trailing_zeros() as usize;
-                    escapes &= escapes - 1;
-                    if at >= escapes_until {
-                        escapes_until = escape(text, at).ok()?.1;
-                    }
-                }
-            }
-            if scalar | after_scalar != 0 {
-                wrong |= numbers.wrong(lanes, block, scalar, scalar_starts, text, start);
-            }
+            into.marks[number] = scalar;
         }
-        into.make_room();
         into.has_escapes = escapes != 0;
-        let is_refused = wrong != 0 || !grammar::accepts::<L, CHECKED>(lanes, into);
-        if is_refused {
-            return None;
+        if CHECKED {
+            into.count = count;
+            let is_sound = wrong == 0
+                && numbers::are_sound(lanes, text, &into.marks)
+                && (escapes == 0 || are_escapes_sound(text));
+            if !is_sound || !grammar::accepts(lanes, into, text) {
+                return None;
+            }
         }
         Some(if lanes.have_bit_7(seen) == 0 { Bytes::Ascii } else { Bytes::Other })
     }
+}
+
+/// Whether the escapes of a text are those of JSON. All of them are in strings, or the text is refused in any case.
+#[inline(never)]
+fn are_escapes_sound(text: &[u8]) -> bool {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr(b'\\', &text[from..]) {
+        match escape(text, from + at) {
+            Ok((_, end)) => from = end,
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 /// Looks for the token that closes a bracket. No lanes are needed, but the instruction that counts bits.

@@ -7,41 +7,41 @@
 use std::borrow::Cow;
 
 use super::cursor::{ByteCursor, Cursor, Fault, is_marker};
-use super::structure::{Skipped, Structure};
+use super::structure::{Skipped, Tokens};
 use crate::value::Value;
 
 #[derive(Clone)]
-pub(crate) struct TokenCursor<'a, 's> {
+pub(crate) struct TokenCursor<'a, T> {
     text: &'a str,
-    bytes: &'s [u8],
-    places: &'s [u32],
-    structure: &'s Structure,
-    /// The number of the next token.
+    tokens: T,
     next: usize,
     /// Whether strings are known to be JSON, and to have no escapes.
     are_strings_plain: bool,
     are_strings_checked: bool,
 }
 
-impl<'a, 's> TokenCursor<'a, 's> {
+impl<'a, T: Tokens> TokenCursor<'a, T> {
     /// For a text that was scanned.
-    pub fn new(text: &'a str, structure: &'s Structure, skipped: Skipped) -> Self {
+    pub fn new(text: &'a str, tokens: T, skipped: Skipped, has_escapes: bool) -> Self {
         let are_strings_checked = skipped == Skipped::Checked;
         Self {
             text,
-            bytes: structure.bytes(),
-            places: structure.places(),
-            structure,
-            next: 0,
-            are_strings_plain: are_strings_checked && !structure.has_escapes(),
+            tokens,
+            next: tokens.first(),
+            are_strings_plain: are_strings_checked && !has_escapes,
             are_strings_checked,
         }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.next = self.tokens.after(self.next);
     }
 
     /// Where the white space before the token after the next begins, if the next is a string or a scalar: behind its last byte.
     #[inline]
     fn end(&self) -> usize {
-        let after = self.places.get(self.next + 1).map_or(self.text.len(), |place| *place as usize);
+        let after = self.tokens.place(self.tokens.after(self.next));
         let value = &self.text.as_bytes()[self.at()..after];
         let white = value.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
         after - white.count()
@@ -53,24 +53,24 @@ impl<'a, 's> TokenCursor<'a, 's> {
     }
 
     /// Lets a cursor over bytes read a string or a scalar. It must read all of it.
-    fn by_bytes<T>(
+    fn by_bytes<V>(
         &mut self,
-        read: impl FnOnce(&mut ByteCursor<'a>) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        read: impl FnOnce(&mut ByteCursor<'a>) -> Result<V, Fault>,
+    ) -> Result<V, Fault> {
         let mut cursor = ByteCursor::from(self.text, self.at());
         let value = read(&mut cursor)?;
         if cursor.at() != self.end() {
             return Err(self.fault());
         }
-        self.next += 1;
+        self.advance();
         Ok(value)
     }
 }
 
-impl<'a> Cursor<'a> for TokenCursor<'a, '_> {
+impl<'a, T: Tokens> Cursor<'a> for TokenCursor<'a, T> {
     #[inline]
     fn at(&self) -> usize {
-        self.places.get(self.next).map_or(self.text.len(), |place| *place as usize)
+        self.tokens.place(self.next)
     }
 
     fn text(&self) -> &'a str {
@@ -79,19 +79,23 @@ impl<'a> Cursor<'a> for TokenCursor<'a, '_> {
 
     #[inline]
     fn peek(&mut self) -> Option<u8> {
-        self.bytes.get(self.next).copied()
+        self.tokens.byte(self.next)
     }
 
     #[inline]
     fn take(&mut self, token: u8) -> bool {
         let found = self.peek() == Some(token);
-        self.next += found as usize;
+        if found {
+            self.advance();
+        }
         found
     }
 
     #[inline]
     fn after_name(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.next += usize::from(bytes > 0);
+        if bytes > 0 {
+            self.advance();
+        }
         self.expect(b':', "`:` after a name")
     }
 
@@ -106,7 +110,7 @@ impl<'a> Cursor<'a> for TokenCursor<'a, '_> {
         if self.are_strings_checked {
             let string = &self.text[self.at() + 1..self.end() - 1];
             if self.are_strings_plain || !string.as_bytes().contains(&b'\\') {
-                self.next += 1;
+                self.advance();
                 return Ok(Cow::Borrowed(string));
             }
         }
@@ -121,18 +125,49 @@ impl<'a> Cursor<'a> for TokenCursor<'a, '_> {
     fn skip(&mut self) -> Result<(), Fault> {
         match self.peek() {
             Some(b'{' | b'[') => {
-                self.next = self.structure.closing_of(self.next).ok_or_else(|| self.fault())? + 1
+                self.next = self.tokens.closing_of(self.next).ok_or_else(|| self.fault())?;
             }
             None | Some(b'}' | b']' | b':' | b',') => return Err(self.fault()),
-            _ => self.next += 1,
+            _ => {}
         }
+        self.advance();
         Ok(())
+    }
+
+    #[inline(always)]
+    fn pass_member(&mut self, is_passed: impl FnOnce(&[u8]) -> bool) -> bool {
+        let (tokens, name) = (self.tokens, self.next);
+        if tokens.byte(name) != Some(b'"') || !is_passed(&self.text.as_bytes()[tokens.place(name)..]) {
+            return false;
+        }
+        let colon = tokens.after(name);
+        let value = tokens.after(colon);
+        let last = match tokens.byte(value) {
+            Some(b'{' | b'[') => tokens.closing_of(value),
+            None | Some(b'}' | b']' | b':' | b',') => None,
+            _ => Some(value),
+        };
+        let Some(last) = last.filter(|_| tokens.byte(colon) == Some(b':')) else { return false };
+        let after = tokens.after(last);
+        let next = match tokens.byte(after) {
+            Some(b'}') => after,
+            Some(b',') => tokens.after(after),
+            _ => return false,
+        };
+        // Whatever cannot stand here is for the reader to find.
+        if next != after && tokens.byte(next) != Some(b'"') {
+            return false;
+        }
+        self.next = next;
+        true
     }
 
     #[inline]
     fn may_open_marker(&self) -> bool {
-        let (tokens, place) = (self.bytes.get(self.next..self.next + 2), self.places.get(self.next + 1));
-        tokens == Some(b"{\"") && place.is_some_and(|at| is_marker(&self.text.as_bytes()[*at as usize..]))
+        let name = self.tokens.after(self.next);
+        self.tokens.byte(self.next) == Some(b'{')
+            && self.tokens.byte(name) == Some(b'"')
+            && is_marker(&self.text.as_bytes()[self.tokens.place(name)..])
     }
 
     #[cold]

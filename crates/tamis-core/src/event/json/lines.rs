@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{Skipped, read_with};
+use super::{Skipped, read_into};
 use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Unreadable, Value, ValueRef};
-use crate::fork::Mutex;
+use crate::fork::{Mutex, get_or_init};
 use crate::json::TextPlace;
 
 /// The lines of a text that are not empty, as events of one index.
@@ -29,7 +30,9 @@ pub struct JsonLines<'t> {
     attributes: &'t Terms,
     schema: Option<&'t Schema>,
     skipped: Skipped,
-    lines: Vec<Line>,
+    lines: Vec<Range<usize>>,
+    /// By line, values that are not in the text as they are: strings with escapes, arrays, decimals. Most texts have none.
+    made: OnceLock<Box<[Made]>>,
     /// How many lines of the file come before the text.
     lines_before: usize,
     fault: Mutex<Option<(usize, EventError)>>,
@@ -37,16 +40,19 @@ pub struct JsonLines<'t> {
     unreadable: Mutex<BTreeMap<usize, Unreadable>>,
 }
 
-struct Line {
-    start: usize,
-    end: usize,
-    /// Values that are not in the text as they are: strings with escapes, arrays, decimals.
-    made: OnceLock<Box<[Value]>>,
+type Made = OnceLock<Box<[Value]>>;
+
+/// What a thread reads lines with.
+#[derive(Default)]
+struct LineMemory {
+    scratch: Scratch,
+    /// An event that is of no interest any more, for its memory.
+    spare: Event<'static>,
 }
 
 thread_local! {
     /// Taken while in use.
-    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    static MEMORY: Cell<Option<Box<LineMemory>>> = const { Cell::new(None) };
 }
 
 impl<'t> JsonLines<'t> {
@@ -55,7 +61,7 @@ impl<'t> JsonLines<'t> {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
             if !text[start..end].trim_ascii_start().is_empty() {
-                lines.push(Line { start, end, made: OnceLock::new() });
+                lines.push(start..end);
             }
             start = end + 1;
         }
@@ -65,6 +71,7 @@ impl<'t> JsonLines<'t> {
             schema,
             skipped,
             lines,
+            made: OnceLock::new(),
             lines_before: 0,
             fault: Mutex::new(None),
             unreadable: Mutex::default(),
@@ -79,6 +86,11 @@ impl<'t> JsonLines<'t> {
     /// What is wrong with the first line that could not be read, of those that were asked for.
     pub fn fault(&self) -> Option<EventError> {
         self.fault.lock().as_ref().map(|(_, error)| error.clone())
+    }
+
+    /// Where values of a line are kept.
+    fn made(&self, row: usize) -> &Made {
+        &get_or_init(&self.made, || self.lines.iter().map(|_| Made::new()).collect())[row]
     }
 
     fn note(&self, row: usize, mut error: EventError) {
@@ -105,28 +117,27 @@ impl EventSource for JsonLines<'_> {
     }
 
     fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
-        let Line { start, end, made } = &self.lines[row];
-        let line = &self.text[*start..*end];
-        event.values.clear();
-        event.weights.clear();
-        event.has_intervals = false;
-        event.unreadable.clear();
-        let mut scratch = SCRATCH.take().unwrap_or_default();
-        match read_with(line, self.attributes, self.schema, &mut scratch, self.skipped) {
-            Ok(mut read) => {
+        let line = &self.text[self.lines[row].clone()];
+        let mut memory = MEMORY.take().unwrap_or_default();
+        let LineMemory { scratch, spare } = &mut *memory;
+        match read_into(line, self.attributes, self.schema, scratch, self.skipped, event) {
+            Ok(None) => {}
+            Ok(Some(mut read)) => {
                 // Whatever looks into the strings has found what it looks for, unless matches are verified.
                 let passing = self.attributes.passing_strings().filter(|_| !read.has_intervals);
-                read.values.retain(|(attribute, _)| passing != Some(*attribute));
-                if !read.unreadable.is_empty() {
-                    self.unreadable.lock().insert(row, Unreadable::from(&*read.unreadable));
+                if passing.is_some() {
+                    read.values.retain(|(attribute, _)| passing != Some(*attribute));
                 }
-                outlive(&read, line, made, event);
-                let spare = read.recycled();
-                scratch.recycle(spare);
+                *event = std::mem::take(spare).recycled();
+                outlive(&read, line, || self.made(row), event);
+                *spare = read.recycled();
             }
             Err(error) => self.note(row, error),
         }
-        SCRATCH.set(Some(scratch));
+        MEMORY.set(Some(memory));
+        if !event.unreadable.is_empty() {
+            self.unreadable.lock().insert(row, Unreadable::from(&*event.unreadable));
+        }
     }
 
     fn unreadable(&self) -> Unreadable {
@@ -142,9 +153,9 @@ impl EventSource for JsonLines<'_> {
     }
 }
 
-/// Puts an event that borrows from a thread's memory in the place of `event`, which borrows from the line and from
-/// `made` alone.
-fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: &'a OnceLock<Box<[Value]>>, event: &mut Event<'a>) {
+/// Puts an event that borrows from a thread's memory in the place of `event`, which is empty and borrows from the line and
+/// from `made` alone.
+fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: impl FnOnce() -> &'a Made, event: &mut Event<'a>) {
     let mut new = vec![];
     event.values.reserve_exact(read.values.len());
     for (attribute, value) in &read.values {
@@ -166,7 +177,7 @@ fn outlive<'a>(read: &Event<'_>, line: &'a [u8], made: &'a OnceLock<Box<[Value]>
     if !new.is_empty() {
         let (places, values): (Vec<usize>, Vec<Value>) = new.into_iter().unzip();
         // Whoever was first made the same values, from the same line.
-        let made = made.get_or_init(|| values.into());
+        let made = made().get_or_init(|| values.into());
         for (place, value) in places.into_iter().zip(made) {
             event.values[place].1 = value.as_ref();
         }

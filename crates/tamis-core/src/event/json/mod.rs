@@ -82,20 +82,58 @@ pub fn read_with<'a>(
     skipped: Skipped,
 ) -> Result<Event<'a>, EventError> {
     let mut builder = EventBuilder::new(terms, schema, scratch);
+    read_fields(json, &mut builder, skipped)?;
+    builder.finish()
+}
+
+/// As [`read_with`], in the memory of an event of no interest. Returns the event if it borrows from the scratch too; otherwise
+/// it is put where that memory was. After an error there is an empty one.
+fn read_into<'t, 's>(
+    json: &'t [u8],
+    terms: &Terms,
+    schema: Option<&Schema>,
+    scratch: &'s mut Scratch,
+    skipped: Skipped,
+    event: &mut Event<'t>,
+) -> Result<Option<Event<'s>>, EventError>
+where
+    't: 's,
+{
+    let mut builder = EventBuilder::in_memory(terms, schema, scratch, std::mem::take(event));
+    match read_fields(json, &mut builder, skipped) {
+        Ok(()) => builder.finish_borrowed(event),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_fields<'t>(
+    json: &'t [u8],
+    builder: &mut EventBuilder<'t, '_, '_>,
+    skipped: Skipped,
+) -> Result<(), EventError> {
     let mut structure = builder.take_structure();
     let is_read = match structure.scan(json, skipped) {
         Some(text) => {
-            let cursor = TokenCursor::new(text, &structure, skipped);
-            Reader { cursor, fields: &mut builder, depth: 0 }.document().is_ok()
+            let has_escapes = structure.has_escapes();
+            match skipped {
+                Skipped::Checked => {
+                    let tokens = structure.gathered(text);
+                    Reader::is_read(TokenCursor::new(text, tokens, skipped, has_escapes), builder)
+                }
+                Skipped::Unchecked => {
+                    let tokens = structure.marked(text);
+                    Reader::is_read(TokenCursor::new(text, tokens, skipped, has_escapes), builder)
+                }
+            }
         }
         None => false,
     };
     builder.return_structure(structure);
-    if !is_read {
-        builder.start_again();
-        walk(json, &mut builder)?;
+    if is_read {
+        return Ok(());
     }
-    builder.finish()
+    builder.start_again();
+    walk(json, builder)
 }
 
 /// Reads a whole event.
@@ -168,7 +206,12 @@ struct Reader<'f, F, C> {
     depth: usize,
 }
 
-impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
+impl<'f, 'a, F: Fields<'a>, C: Cursor<'a>> Reader<'f, F, C> {
+    /// Reads an event; whether nothing is wrong with it.
+    fn is_read(cursor: C, fields: &'f mut F) -> bool {
+        Self { cursor, fields, depth: 0 }.document().is_ok()
+    }
+
     fn document(&mut self) -> Result<(), Fault> {
         match self.cursor.peek() {
             Some(b'{') => {}
@@ -201,9 +244,9 @@ impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
         ahead.string().map(Some)
     }
 
-    /// Reads an object; `member` reads each name and its value, from the quote on.
+    /// Reads an object; `member` reads each name and its value, from the quote on, and says whether the object ended.
     #[inline]
-    fn object(&mut self, mut member: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn object(&mut self, mut member: impl FnMut(&mut Self) -> Result<bool, Fault>) -> Result<(), Fault> {
         self.cursor.expect(b'{', "an object")?;
         if self.cursor.take(b'}') {
             return Ok(());
@@ -212,8 +255,7 @@ impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
             if self.cursor.peek() != Some(b'"') {
                 return Err(self.cursor.unexpected("a name in quotes"));
             }
-            member(self)?;
-            if self.cursor.take(b'}') {
+            if member(self)? || self.cursor.take(b'}') {
                 return Ok(());
             }
             self.cursor.expect(b',', "`,` or `}`")?;
@@ -241,7 +283,12 @@ impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
             if std::mem::replace(seen, true) {
                 return Err(Fault::new(at, format!("the name {name:?} is given twice")));
             }
-            if &*name == "$event" { reader.record() } else { reader.weights() }
+            if &*name == "$event" {
+                reader.record()?
+            } else {
+                reader.weights()?
+            }
+            Ok(false)
         })?;
         if has_event {
             Ok(())
@@ -259,7 +306,8 @@ impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
             };
             let weight = reader.cursor.number()?.as_ref().nearest_float().expect("it is a number");
             let put = reader.fields.put_weight(&name, weight);
-            put.map_err(|error| Fault::new(at, format!("{} (of `{name}`)", error.message)))
+            put.map_err(|error| Fault::new(at, format!("{} (of `{name}`)", error.message)))?;
+            Ok(false)
         })
     }
 
@@ -272,23 +320,36 @@ impl<'a, F: Fields<'a>, C: Cursor<'a>> Reader<'_, F, C> {
         };
         self.depth += 1;
         self.object(|reader| {
-            let wanted = if let Some((bytes, wanted)) = reader.fields.enter_expected(reader.cursor.rest()) {
-                reader.cursor.after_name(bytes)?;
-                wanted
-            } else {
-                let (name, at) = reader.name()?;
-                if name.starts_with('$') {
-                    reader.refuse_misplaced(&name, at)?;
-                }
-                reader.fields.enter(&name)
-            };
-            reader.value(wanted)?;
-            reader.fields.leave();
-            Ok(())
+            // Most fields are where they were in the events before, and nobody wants them.
+            let Self { cursor, fields, .. } = reader;
+            fields.pass_unwanted(|name| cursor.pass_member(|text| name.begins(text)));
+            if cursor.take(b'}') {
+                return Ok(true);
+            }
+            reader.field()?;
+            Ok(false)
         })?;
         self.depth -= 1;
         // A fault that reading the fields finds too is told with its path.
         strings
+    }
+
+    /// Reads a field of a record.
+    fn field(&mut self) -> Result<(), Fault> {
+        let wanted = if let Some((bytes, wanted)) = self.fields.enter_expected(self.cursor.rest()) {
+            // Without a colon it is not known that this is a field.
+            self.cursor.after_name(bytes).inspect_err(|_| self.fields.leave())?;
+            wanted
+        } else {
+            let (name, at) = self.name()?;
+            if name.starts_with('$') {
+                self.refuse_misplaced(&name, at)?;
+            }
+            self.fields.enter(&name)
+        };
+        self.value(wanted)?;
+        self.fields.leave();
+        Ok(())
     }
 
     /// Refuses a list or a record, which starts here, inside too many others.

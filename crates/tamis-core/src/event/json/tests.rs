@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::TermId;
+use crate::event::{EventSource, TermId};
 
 fn record(json: &str) -> Record {
     read_record(json.as_bytes()).unwrap_or_else(|error| panic!("{json}: {error}"))
@@ -344,6 +344,64 @@ fn agrees_with_the_judge(json: &[u8]) {
     });
 }
 
+/// What was learnt from the events before changes nothing: fields come elsewhere, twice, or not at all.
+fn agree_as_one_stream(events: &[Vec<u8>]) {
+    for names in [&["a", "c"][..], &["a.b.c", "$x"], &["b"]] {
+        let (terms, mut scratch) = (terms(names.iter().copied()), Scratch::default());
+        let judged: Vec<_> = events.iter().map(|json| read_by_bytes(json, &terms)).collect();
+        for (json, judged) in std::iter::zip(events, &judged).cycle().take(2 * events.len()) {
+            let shown = String::from_utf8_lossy(json);
+            let checked = read(json, &terms, None, &mut scratch).map(|event| contents(&event));
+            assert_eq!(&checked.map_err(refusal), judged, "{shown}");
+            let unchecked = read_with(json, &terms, None, &mut scratch, Skipped::Unchecked);
+            let unchecked = unchecked.map(|event| contents(&event)).map_err(refusal);
+            assert!(judged.is_err() || &unchecked == judged, "{shown}");
+        }
+        // As lines, into the memory of one event.
+        let text = events.join(&b'\n');
+        let lines = JsonLines::new(&text, &terms, None, Skipped::Checked);
+        let mut event = Event::default();
+        for row in (0..lines.len()).chain(0..lines.len()) {
+            lines.fill(row, &mut event);
+            let expected = judged[row].clone().unwrap_or_default();
+            assert_eq!(contents(&event), expected, "{}", String::from_utf8_lossy(&events[row]));
+        }
+        assert_eq!(lines.fault().is_some(), judged.iter().any(Result::is_err));
+    }
+}
+
+#[test]
+fn unwanted_fields_are_passed_only_where_nothing_is_wrong() {
+    let usual = r#"{"x": 1, "y": {"z": [1]}, "a": 2, "w": "w", "v": null}"#;
+    let others = [
+        r#"{"x": 1, "y": {"z": [1]}, "a": 2, "w": "w", "a": 3}"#, // a wanted name is given twice
+        r#"{"x": 1, "a": 5, "y": {"z": [1]}, "w": "w", "v": null}"#, // another order
+        r#"{"x": 1, "xx": 1, "y": 2, "a": 6}"#,
+        r#"{"x": 1}"#,
+        r#"{"x" : 1 , "y" : [ ] , "a" : 7 , "w" : { } }"#,
+        r#"{"\u0078": 1, "y": "\"", "\u0061": 8}"#, // names may have escapes
+        r#"{"x": 1, "y": {"z": [1]}, }"#,
+        r#"{"x": 1, "y": {"z": [1]} "a": 2}"#,
+        r#"{"x": 1, "y": , "a": 2}"#,
+        r#"{"x" 1, "a": 2}"#,
+        r#"{"x": 1, "y"}"#,
+        r#"{"x": 1, 2, "a": 2}"#,
+        r#"{"x": [1, "a": 2}"#,
+        r#"{"x": 1, "y": {"$event": 1}, "a": {"$event": 2}}"#,
+    ];
+    for other in others {
+        agree_as_one_stream(&[usual, other, usual, other].map(|event| event.as_bytes().to_vec()));
+    }
+    // Not checked, but strict between the fields of what is read.
+    let (terms, mut scratch) = (terms(["a"]), Scratch::default());
+    for wrong in &others[6..13] {
+        for event in [usual, wrong] {
+            let read = read_with(event.as_bytes(), &terms, None, &mut scratch, Skipped::Unchecked);
+            assert_eq!(read.is_ok(), event == usual, "{event}");
+        }
+    }
+}
+
 #[test]
 fn what_is_read_in_blocks_agrees_at_every_place_of_a_block() {
     let events = [
@@ -427,6 +485,15 @@ proptest! {
         let weights = "{\"a\": 0.5, \"c\": 2}";
         let with_weights = format!("{{\"$event\": {json}, \"$weights\": {weights}}}");
         fuzz_json_event(if weighted { with_weights } else { json }.as_bytes());
+    }
+
+    #[test]
+    fn events_of_one_stream_agree(events in prop::collection::vec(object(), 2..6), cut in any::<prop::sample::Index>()) {
+        let mut events: Vec<Vec<u8>> = events.into_iter().map(String::into_bytes).collect();
+        agree_as_one_stream(&events);
+        let at = cut.index(events[0].len());
+        events[0].truncate(at.max(1));
+        agree_as_one_stream(&events);
     }
 
     #[test]

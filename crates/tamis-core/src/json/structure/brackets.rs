@@ -10,8 +10,10 @@
 //! [                 ]
 //! ```
 //!
-//! A round is a few operations on words that have a bit per bracket. Where taking out bits is slow, or brackets are nested
-//! deeply, they are visited one by one instead.
+//! A round is a few operations on [words](BracketBits) that have a bit per bracket. Where taking out bits is slow, or brackets
+//! are nested deeply, they are [visited one by one](Brackets) instead.
+//!
+//! The brackets of the event itself are not among them.
 
 use super::{Lanes, WIDTH};
 
@@ -36,13 +38,67 @@ pub(super) struct Brackets {
 /// What an opening bracket has and a closing one has not, and the other way round.
 const OPENS: u8 = b'{' & !b'}';
 const CLOSES: u8 = b'}' & !b'{';
-const CURLY: u8 = 0x20;
+pub(super) const CURLY: u8 = 0x20;
 
 /// As many places as a byte can count: enough for a row of brackets of either sort.
 const WINDOW: usize = 256;
 
-/// With so many brackets open, there is little room in a word for others.
-const MOST_OPEN: u32 = 32;
+/// The brackets of a text that are not taken out yet, a bit each. They stay in registers.
+#[derive(Default)]
+pub(super) struct BracketBits {
+    count: u32,
+    opens: u64,
+    curly: u64,
+    side: u64,
+}
+
+impl BracketBits {
+    /// Adds those of the chosen tokens; `None` if there are too many that cannot be taken out yet.
+    #[inline(always)]
+    pub fn add<L: Lanes>(&mut self, lanes: L, chosen: u64, opens: u64, curly: u64, side: u64) -> Option<()> {
+        let new = chosen.count_ones();
+        if self.count + new > u64::BITS {
+            self.take_out(lanes);
+            if self.count + new > u64::BITS {
+                return None;
+            }
+        }
+        // A shift by sixty-four places is none, and then nothing is added.
+        self.opens |= lanes.gather_bits(opens, chosen).wrapping_shl(self.count);
+        self.curly |= lanes.gather_bits(curly, chosen).wrapping_shl(self.count);
+        self.side |= lanes.gather_bits(side, chosen).wrapping_shl(self.count);
+        self.count += new;
+        Some(())
+    }
+
+    /// Whether each closes one of its kind and side, and all are closed.
+    #[inline(always)]
+    pub fn belong_together<L: Lanes>(mut self, lanes: L) -> bool {
+        self.take_out(lanes);
+        self.count == 0
+    }
+
+    /// Takes out pairs until there are no more, or one is wrong: that one stays.
+    #[inline(always)]
+    fn take_out<L: Lanes>(&mut self, lanes: L) {
+        loop {
+            let pairs = self.opens
+                & !(self.opens >> 1)
+                & (u64::MAX.checked_shr(u64::BITS + 1 - self.count)).unwrap_or(0);
+            let differ = (self.curly ^ self.curly >> 1) | (self.side ^ self.side >> 1);
+            let pairs = pairs & !differ;
+            if pairs == 0 {
+                return;
+            }
+            let all = u64::MAX >> (u64::BITS - self.count);
+            let left = all & !(pairs | pairs << 1);
+            self.opens = lanes.gather_bits(self.opens, left);
+            self.curly = lanes.gather_bits(self.curly, left);
+            self.side = lanes.gather_bits(self.side, left);
+            self.count = left.count_ones();
+        }
+    }
+}
 
 impl Brackets {
     pub fn clear(&mut self) {
@@ -69,72 +125,15 @@ impl Brackets {
         self.bytes.resize(room, 0);
     }
 
-    /// Whether the first bracket is closed by the last token, and inside of them each closes one of its kind and side.
-    #[inline(always)]
-    pub fn belong_together<L: Lanes>(&mut self, lanes: L, last_token: u8) -> bool {
-        if self.count < 2 || last_token != b'}' {
-            return false;
-        }
-        let by_rounds = if L::GATHERS_BITS { self.by_rounds(lanes) } else { None };
-        by_rounds.unwrap_or_else(|| self.one_by_one())
-    }
-
-    /// `None` if too many are open.
-    #[inline(always)]
-    fn by_rounds<L: Lanes>(&self, lanes: L) -> Option<bool> {
-        let end = self.count - 1;
-        let mut at = 1;
-        // Those that are still open come first.
-        let (mut count, mut opens, mut curly, mut side) = (0, 0, 0, 0);
-        while at < end {
-            let block = lanes.load(self.bytes[at..].first_chunk().expect("there is room behind the last"));
-            let new = (end - at).min(WIDTH - count as usize);
-            opens |= lanes.have_bits(block, OPENS) << count;
-            curly |= lanes.have_bits(block, CURLY) << count;
-            side |= lanes.have_bit_7(block) << count;
-            at += new;
-            count += new as u32;
-            loop {
-                // From here on only as many bits count as there are brackets.
-                let all = u64::MAX >> (WIDTH as u32 - count);
-                let pairs = opens & !(opens >> 1) & all >> 1;
-                if pairs == 0 {
-                    break;
-                }
-                let differ = (curly ^ curly >> 1) | (side ^ side >> 1);
-                if differ & pairs != 0 {
-                    return Some(false);
-                }
-                let left = all & !(pairs | pairs << 1);
-                opens = lanes.gather_bits(opens, left);
-                curly = lanes.gather_bits(curly, left);
-                side = lanes.gather_bits(side, left);
-                count = left.count_ones();
-                if count == 0 {
-                    break;
-                }
-            }
-            let all = u64::MAX.checked_shr(WIDTH as u32 - count).unwrap_or(0);
-            opens &= all;
-            if opens != all {
-                return Some(false);
-            }
-            if count > MOST_OPEN {
-                return None;
-            }
-            curly &= all;
-            side &= all;
-        }
-        Some(count == 0)
-    }
-
+    /// Whether each bracket closes one of its kind and side, and all are closed.
     /// There is no branch that depends on which brackets there are.
-    fn one_by_one(&mut self) -> bool {
+    #[inline(never)]
+    pub fn belong_together(&mut self) -> bool {
         if self.open.len() < 2 * WINDOW {
             self.open.resize(2 * WINDOW, 0);
         }
         let mut depth = 0;
-        for row in self.bytes[1..self.count - 1].chunks(WIDTH) {
+        for row in self.bytes[..self.count].chunks(WIDTH) {
             if depth + WINDOW > self.open.len() {
                 self.open.resize(2 * self.open.len(), 0);
             }

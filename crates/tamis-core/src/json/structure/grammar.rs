@@ -13,17 +13,35 @@
 //! bracket has its side as a bit, next to its kind, and brackets belong together if both are equal. Only brackets are visited
 //! one by one.
 
-use super::{BracketWord, Lanes, Structure, WIDTH};
+use super::brackets::{BracketBits, CURLY};
+use super::tokens::place_of;
+use super::{BracketWord, Lanes, Structure, WIDTH, is_white};
 
 /// So many bytes before the first token and behind the last are no tokens.
 pub(super) const MARGIN: usize = WIDTH;
 
-/// Whether the tokens are those of one object, if that is to be checked. Finds the brackets.
+/// Whether the tokens are those of one object. Finds the brackets.
 #[inline(always)]
-pub(super) fn accepts<L: Lanes, const CHECKED: bool>(lanes: L, structure: &mut Structure) -> bool {
-    let Structure { count, bytes, words, brackets, .. } = structure;
+pub(super) fn accepts<L: Lanes>(lanes: L, structure: &mut Structure, text: &[u8]) -> bool {
+    let count = structure.count;
+    structure.bytes[MARGIN + count..][..2 * WIDTH].fill(b' ');
+    if count < 2 || structure.bytes[MARGIN + count - 1] != b'}' {
+        return false;
+    }
+    let by_bits = if L::GATHERS_BITS { accepts_by::<L, true>(lanes, structure, text) } else { None };
+    by_bits.or_else(|| accepts_by::<L, false>(lanes, structure, text)).unwrap_or(false)
+}
+
+/// The same, with the brackets as bits or one by one; `None` if there are too many for that.
+#[inline(always)]
+fn accepts_by<L: Lanes, const BY_BITS: bool>(
+    lanes: L,
+    structure: &mut Structure,
+    text: &[u8],
+) -> Option<bool> {
+    let Structure { count, bytes, places, later, words, brackets, .. } = structure;
     let count = *count;
-    bytes[MARGIN + count..][..2 * WIDTH].fill(b' ');
+    let mut bits = BracketBits::default();
     brackets.clear();
     words.clear();
     let mut wrong = 0;
@@ -33,15 +51,37 @@ pub(super) fn accepts<L: Lanes, const CHECKED: bool>(lanes: L, structure: &mut S
         let opening = lanes.equal_with_bit_5(block, b'{');
         let closing = lanes.equal_with_bit_5(block, b'}');
         words.push(BracketWord { opening, closing });
-        if CHECKED {
-            let last: u64 = if first + WIDTH < count { 0 } else { 1 << (count - 1 - first) };
-            let tokens = last.wrapping_sub(1) | last;
-            let found = near.check(lanes, block, opening, closing, tokens, last);
-            wrong |= found.wrong;
-            brackets.add(lanes, lanes.with_bit_7(block, found.members), opening | closing);
+        let last: u64 = if first + WIDTH < count { 0 } else { 1 << (count - 1 - first) };
+        let tokens = last.wrapping_sub(1) | last;
+        let found = near.check(lanes, block, opening, closing, tokens, last);
+        wrong |= found.wrong;
+        let mut literals = found.literals;
+        while literals != 0 {
+            let at = place_of(places, later, first + literals.trailing_zeros() as usize);
+            wrong |= u64::from(!is_literal(&text[at..]));
+            literals &= literals - 1;
+        }
+        let outermost = last | u64::from(first == 0);
+        let inner = (opening | closing) & !outermost;
+        if BY_BITS {
+            let curly = lanes.have_bits(block, CURLY);
+            bits.add(lanes, inner, opening, curly, found.members)?;
+        } else {
+            brackets.add(lanes, lanes.with_bit_7(block, found.members), inner);
         }
     }
-    !CHECKED || wrong == 0 && brackets.belong_together(lanes, bytes[MARGIN + count - 1])
+    Some(wrong == 0 && if BY_BITS { bits.belong_together(lanes) } else { brackets.belong_together() })
+}
+
+/// Whether a text begins with a literal, and that ends there. Inlined: calls cost the loop its registers.
+#[inline(always)]
+fn is_literal(text: &[u8]) -> bool {
+    let after = match text.first_chunk() {
+        Some(b"true" | b"null") => text.get(4),
+        Some(b"fals") if text.get(4) == Some(&b'e') => text.get(5),
+        _ => return false,
+    };
+    after.is_none_or(|next| is_white(*next) || matches!(next, b',' | b']' | b'}'))
 }
 
 /// A block of tokens, and those around it.
@@ -54,6 +94,8 @@ struct Found {
     wrong: u64,
     /// Brackets on the other side of which there is an object.
     members: u64,
+    /// Scalars that are no numbers.
+    literals: u64,
 }
 
 impl Neighbours<'_> {
@@ -100,6 +142,7 @@ impl Neighbours<'_> {
             | (colon | comma) & !before_value;
         wrong |= (plain | closing) & !(before_comma | before_closing | last);
         wrong |= plain & (after_colon ^ before_member);
-        Found { wrong, members: opening & after_colon | closing & before_member }
+        let literals = scalar & !(lanes.digits(block) | lanes.equal(block, b'-'));
+        Found { wrong, members: opening & after_colon | closing & before_member, literals }
     }
 }

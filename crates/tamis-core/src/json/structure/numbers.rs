@@ -1,15 +1,15 @@
-//! Whether the scalars of a text are numbers or literals.
+//! Whether the scalars of a text are numbers. Whatever does not begin as a number does is left to the grammar.
 //!
 //! *Where a run ends*: adding the start of a run to the run leaves a bit behind its end. That is how a fraction finds its last
 //! digit, and a literal its end. Most numbers have no exponent and most blocks no literal; what only these need is looked at
 //! only where there is one.
 
-use super::{is_white, shifted};
+use super::{WIDTH, shifted};
 use crate::json::simd::Lanes;
 
 /// What a block leaves to the next: the bit that was shifted out of a word, or carried.
 #[derive(Default)]
-pub(super) struct Numbers {
+struct Numbers {
     digit: u64,
     dot: u64,
     sign: u64,
@@ -29,19 +29,29 @@ struct Others {
     any: u64,
 }
 
+/// Whether what begins as a number is one. By block, `scalars` says where there are any.
+#[inline(always)]
+pub(super) fn are_sound<L: Lanes>(lanes: L, text: &[u8], scalars: &[u64]) -> bool {
+    let (whole, tail) = text.as_chunks::<WIDTH>();
+    let mut numbers = Numbers::default();
+    let (mut before, mut wrong) = (0, 0);
+    for (number, &scalar) in scalars.iter().enumerate() {
+        let after = shifted(scalar, &mut before);
+        if scalar | after != 0 {
+            let block = match whole.get(number) {
+                Some(bytes) => lanes.load(bytes),
+                None => lanes.load_tail(tail),
+            };
+            wrong |= numbers.wrong(lanes, block, scalar, scalar & !after);
+        }
+    }
+    wrong == 0
+}
+
 impl Numbers {
-    /// What cannot stand where it stands in the scalars of a block, of which `starts` are the first bytes. A block without
-    /// any need not be looked at, unless the one before it ends with a scalar.
+    /// What cannot stand where it stands in the scalars of a block, of which `starts` are the first bytes.
     #[inline(always)]
-    pub fn wrong<L: Lanes>(
-        &mut self,
-        lanes: L,
-        block: L::Block,
-        scalar: u64,
-        starts: u64,
-        text: &[u8],
-        block_start: usize,
-    ) -> u64 {
+    fn wrong<L: Lanes>(&mut self, lanes: L, block: L::Block, scalar: u64, starts: u64) -> u64 {
         let mut digit = lanes.digits(block) & scalar;
         let mut dot = lanes.equal(block, b'.') & scalar;
         let sign = lanes.equal(block, b'-') & starts;
@@ -51,13 +61,6 @@ impl Numbers {
         if other | self.others.any != 0 {
             let Others { literal, exponent, exponent_sign, power, any } = &mut self.others;
             let literal_starts = starts & other;
-            let mut literals = literal_starts;
-            while literals != 0 {
-                if !is_literal(&text[block_start + literals.trailing_zeros() as usize..]) {
-                    return literals;
-                }
-                literals &= literals - 1;
-            }
             // Runs that have no such start are numbers.
             let number = scalar & run_ends_or_others(literal_starts, scalar, literal);
             digit &= number;
@@ -100,13 +103,4 @@ fn run_ends_or_others(starts: u64, runs: u64, carry: &mut u64) -> u64 {
     let (sum, overflow) = runs.overflowing_add(starts | *carry);
     *carry = overflow as u64;
     sum
-}
-
-fn is_literal(text: &[u8]) -> bool {
-    let words: [&[u8]; 3] = [b"true", b"false", b"null"];
-    words.iter().any(|word| {
-        text.strip_prefix(*word).is_some_and(|rest| {
-            rest.first().is_none_or(|next| is_white(*next) || matches!(next, b',' | b']' | b'}'))
-        })
-    })
 }

@@ -52,7 +52,8 @@ fn check(text: &[u8]) {
     for (accepted, structure) in scans(text) {
         assert_eq!(accepted, expected, "{:?}", String::from_utf8_lossy(text));
         if accepted {
-            check_tokens(text, &structure);
+            let tokens = structure.gathered(std::str::from_utf8(text).expect("it was accepted"));
+            check_tokens(text, tokens);
         }
     }
     let mut unchecked = Structure::default();
@@ -61,13 +62,13 @@ fn check(text: &[u8]) {
         assert_eq!(is_scanned, cfg!(target_arch = "x86_64"));
     }
     if is_scanned && expected {
-        check_tokens(text, &unchecked);
+        check_tokens(text, unchecked.marked(std::str::from_utf8(text).expect("it was scanned")));
     }
 }
 
 /// Of a text that is JSON: tokens are where they are, and brackets have partners.
-fn check_tokens(text: &[u8], structure: &Structure) {
-    let (mut open, mut at, mut tokens) = (vec![], 0, vec![]);
+fn check_tokens(text: &[u8], tokens: impl Tokens) {
+    let (mut open, mut at, mut next) = (vec![], 0, tokens.first());
     while at < text.len() {
         let start = at;
         at += 1;
@@ -79,20 +80,19 @@ fn check_tokens(text: &[u8], structure: &Structure) {
                 }
                 at += 1;
             }
-            b'{' | b'[' => open.push(tokens.len()),
-            b'}' | b']' => {
-                assert_eq!(structure.closing_of(open.pop().unwrap()), Some(tokens.len()));
-            }
+            b'{' | b'[' => open.push(next),
+            b'}' | b']' => assert_eq!(tokens.closing_of(open.pop().unwrap()), Some(next)),
             b':' | b',' => {}
             _ => {
                 let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
                 at += text[at..].iter().take_while(|byte| is_inside(byte)).count();
             }
         }
-        tokens.push((text[start], start as u32));
+        let found = (tokens.byte(next), tokens.place(next));
+        assert_eq!(found, (Some(text[start]), start), "{:?}", String::from_utf8_lossy(text));
+        next = tokens.after(next);
     }
-    let found = structure.bytes().iter().copied().zip(structure.places().iter().copied());
-    assert_eq!(found.collect::<Vec<_>>(), tokens, "{:?}", String::from_utf8_lossy(text));
+    assert_eq!((tokens.byte(next), tokens.place(next)), (None, text.len()));
 }
 
 /// Values that are JSON.
@@ -543,5 +543,26 @@ fn room_for_very_many_tokens_is_not_kept() {
     }
     for (accepted, structure) in scans(large.as_bytes()) {
         assert!(accepted && structure.is_large());
+    }
+}
+
+/// Places of two bytes start again every 65,536 bytes, wherever that is.
+#[test]
+fn long_texts_have_their_tokens_where_they_are() {
+    let values = r#"{"a": true, "b": [-1.5, null, "\u00e9 \\"]}, false, "#;
+    for white in [0, 1, SEGMENT - 2, SEGMENT, 2 * SEGMENT + 1] {
+        for repeated in [1, SEGMENT / values.len(), 3 * SEGMENT / values.len()] {
+            let values = values.repeat(repeated);
+            let text = format!("{}{{\"n\": [{values}0]}}", " ".repeat(white));
+            assert!(is_object(text.as_bytes()));
+            check(text.as_bytes());
+            for (right, wrong) in
+                [("false, 0", "falsy, 0"), ("\\u00e9 \\\\\"]}, false, 0", "\\u00eg \\\\\"]}, false, 0")]
+            {
+                check(text.replace(right, wrong).as_bytes());
+            }
+        }
+        // All of it but the end of one string, and white space.
+        check(format!("{{\"n\": \"{}\"{}}}", "x".repeat(SEGMENT), " ".repeat(white)).as_bytes());
     }
 }

@@ -107,6 +107,12 @@ impl Terms {
         self.now.zip(self.moment.map(ValueRef::Timestamp))
     }
 
+    /// Whether events get values that are not among their fields.
+    #[inline]
+    pub fn adds_values(&self) -> bool {
+        self.has_computed() || self.now.is_some() || self.strings().is_some()
+    }
+
     #[inline]
     pub fn find(&self, term: &Term) -> Option<TermId> {
         match term {
