@@ -109,20 +109,26 @@ impl Patterns {
     /// true.
     fn satisfied(&self, text: &str, report: &mut impl FnMut(u32, Answer)) {
         let text = text.as_bytes();
-        let mut scratch = SCRATCH.take();
         let mut is_true = |id| report(id, Answer::True);
         self.always_true.iter().for_each(|&id| is_true(id));
-        self.wholes.each_equal_to(text, &mut is_true);
-        self.prefixes.each_prefix_of(text, &mut is_true);
-        if !self.suffixes.is_empty() {
-            let tail = &text[text.len().saturating_sub(self.suffixes.longest())..];
-            scratch.reversed.clear();
-            scratch.reversed.extend(tail.iter().rev());
-            self.suffixes.each_prefix_of(&scratch.reversed, &mut is_true);
+        if !self.wholes.is_empty() {
+            self.wholes.each_equal_to(text, &mut is_true);
         }
-        self.literals.each_in(text, &mut scratch.seen, report);
+        if !self.prefixes.is_empty() {
+            self.prefixes.each_prefix_of(text, &mut is_true);
+        }
+        if !self.suffixes.is_empty() || !self.literals.is_empty() {
+            let mut scratch = SCRATCH.take();
+            if !self.suffixes.is_empty() {
+                let tail = &text[text.len().saturating_sub(self.suffixes.longest())..];
+                scratch.reversed.clear();
+                scratch.reversed.extend(tail.iter().rev());
+                self.suffixes.each_prefix_of(&scratch.reversed, &mut is_true);
+            }
+            self.literals.each_in(text, &mut scratch.seen, report);
+            SCRATCH.set(scratch);
+        }
         self.always_candidates.iter().for_each(|&id| report(id, Answer::Candidate));
-        SCRATCH.set(scratch);
     }
 
     /// Whether no predicate is asked.

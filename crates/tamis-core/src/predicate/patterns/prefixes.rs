@@ -159,8 +159,19 @@ fn link_of_next(prefix: &[u8], texts: &TextsBuilder, links: &[u32]) -> u32 {
 
 /// The first eight bytes as a number. Different numbers are ordered as the texts are.
 fn key(text: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    let len = text.len().min(8);
-    first[..len].copy_from_slice(&text[..len]);
-    u64::from_be_bytes(first)
+    if let Some(first) = text.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    // Copying a number of bytes that is not known before would be a call.
+    let (mut key, mut free, mut rest) = (0, u64::BITS, text);
+    if let Some((four, after)) = rest.split_first_chunk() {
+        free -= 32;
+        key |= u64::from(u32::from_be_bytes(*four)) << free;
+        rest = after;
+    }
+    for byte in rest {
+        free -= 8;
+        key |= u64::from(*byte) << free;
+    }
+    key
 }
