@@ -94,6 +94,11 @@ pub fn ask<'py>(
 /// Warns about probably unintended values, once per attribute. If warnings are errors, this raises one.
 #[inline]
 pub fn warn_of_surprises(py: Python<'_>, index: &Index) -> PyResult<()> {
+    if index.has_surprises() { warn_of_each(py, index) } else { Ok(()) }
+}
+
+#[cold]
+fn warn_of_each(py: Python<'_>, index: &Index) -> PyResult<()> {
     let surprises = {
         let _keeps = KeepsInterpreter::new(); // a fork may wait for the interpreter
         index.take_surprises()
@@ -127,7 +132,7 @@ pub fn with_event<T: Send>(
     if let Some(slow) = slow {
         let described = with_record(event, json::write).ok();
         // The list of slow events has a lock; nobody waits for it with the interpreter in hand.
-        event.py().detach(|| index.note_slow(SlowEvent { event: described, ..slow }));
+        event.py().detach(|| index.note_slow(SlowEvent { event: described, ..*slow }));
     }
     Ok(answer)
 }
@@ -167,7 +172,7 @@ impl<'q> Moment<'q> {
 }
 
 /// An answer, and what to remember if it took long.
-type Measured<T> = Result<(T, Option<SlowEvent>), Error>;
+type Measured<T> = Result<(T, Option<Box<SlowEvent>>), Error>;
 
 /// Reads some attributes of an event, for the current version of the index. The interpreter lock is released while
 /// `use_it` runs, from `release_from` subscriptions on.

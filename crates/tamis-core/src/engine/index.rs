@@ -176,7 +176,7 @@ impl Index {
         query: &Query,
         event: &Event<'_>,
         space: &mut Workspace,
-    ) -> Result<(Answer, Option<SlowEvent>)> {
+    ) -> Result<(Answer, Option<Box<SlowEvent>>)> {
         self.observed(event, || {
             let (answer, work) = version.ask(query, event, space)?;
             Ok((answer.matches(), work, answer))
@@ -191,7 +191,7 @@ impl Index {
         query: &Query,
         event: &Event<'_>,
         space: &mut Workspace,
-    ) -> Result<(Contributions, Option<SlowEvent>)> {
+    ) -> Result<(Contributions, Option<Box<SlowEvent>>)> {
         self.observed(event, || {
             let (found, work) = version.contributions(query, event, space)?;
             Ok((found.locations.len(), work, found))
@@ -203,7 +203,7 @@ impl Index {
         &self,
         event: &Event<'_>,
         ask: impl FnOnce() -> Result<(usize, Work, T)>,
-    ) -> Result<(T, Option<SlowEvent>)> {
+    ) -> Result<(T, Option<Box<SlowEvent>>)> {
         if !event.unreadable.is_empty() {
             self.note_unreadable(Unreadable::from(&*event.unreadable))?;
         }
@@ -215,7 +215,8 @@ impl Index {
         }
         self.observe_many(1, matches, work, nanoseconds, &|_, keep| keep(event));
         let is_slow = self.observed.is_slow(nanoseconds);
-        Ok((answer, is_slow.then_some(SlowEvent { nanoseconds, matches, work, event: None })))
+        let slow = || Box::new(SlowEvent { nanoseconds, matches, work, event: None });
+        Ok((answer, is_slow.then(slow)))
     }
 
     /// Whether matching met a value that is hardly meant, on an attribute that was not told of yet.
@@ -246,6 +247,12 @@ impl Index {
         self.observed.note(0, 0, Work { mismatches: count, ..Work::default() }, 0);
         self.surprises.add(Surprise::Unreadable(first));
         Ok(())
+    }
+
+    /// Whether there are values of events that are probably unintended and were not reported yet.
+    #[inline]
+    pub fn has_surprises(&self) -> bool {
+        self.surprises.are_waiting()
     }
 
     /// Probably unintended values of events: once per attribute, each reported once.

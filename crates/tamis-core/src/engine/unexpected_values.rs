@@ -109,12 +109,14 @@ impl Surprises {
         }
     }
 
-    /// Those that were not reported yet.
+    /// Whether some wait to be reported.
     #[inline]
+    pub fn are_waiting(&self) -> bool {
+        self.has_waiting.load(Ordering::Acquire)
+    }
+
+    /// Those that were not reported yet.
     pub fn take(&self) -> Vec<Surprise> {
-        if !self.has_waiting.load(Ordering::Acquire) {
-            return vec![];
-        }
         self.has_waiting.store(false, Ordering::Release);
         std::mem::take(&mut *self.waiting.lock())
     }
