@@ -101,16 +101,7 @@ def measure(name: str, scale: int, given: argparse.Namespace, is_weighted: bool)
     run["matches_per_event"] = pc.mean(index.count_batch(few)).as_py()
     # What is added up if every match is scored.
     run["terms_per_event"] = run["matches_per_event"] * weighted_leaves
-    run["cpu"] = {ask: rate(run_it, few) for ask, run_it in asks.items()}
-    run["cpu_by_batch"] = {
-        ask: {size: rate(run_it, few.slice(0, size)) for size in BATCHES if size <= given.cpu_events}
-        for ask, run_it in asks.items()
-    }
-    # Of all matches, a row number of 32 bits travels, and two columns of 64 bits are written.
-    run["listed_bytes_per_event"] = 4 * run["matches_per_event"]
-    run["written_bytes_per_event"] = 16 * run["matches_per_event"]
-    say(f"  processor: {run['cpu']}")
-    say(f"    by batch: {rounded(run['cpu_by_batch'])}")
+    run |= bytes_of(run["matches_per_event"]) | on_processor(asks, few)
     if not index.to_gpu():
         return run
     started = time.perf_counter()
@@ -153,6 +144,25 @@ def measure(name: str, scale: int, given: argparse.Namespace, is_weighted: bool)
     )
     run |= {key: stats[key] for key in told}
     return run
+
+
+def bytes_of(matches: float) -> dict[str, float]:
+    """A match that is listed is a row number of 32 bits on its way, and two columns of 64 bits here."""
+    return {"listed_bytes_per_event": 4 * matches, "written_bytes_per_event": 16 * matches}
+
+
+def on_processor(asks: dict[str, Callable[[pa.Table], Any]], few: pa.Table) -> dict[str, Any]:
+    """Events per second on the processor, of all events and of smaller batches."""
+    found = {
+        "cpu": {ask: rate(run_it, few) for ask, run_it in asks.items()},
+        "cpu_by_batch": {
+            ask: {size: rate(run_it, few.slice(0, size)) for size in BATCHES if size <= few.num_rows}
+            for ask, run_it in asks.items()
+        },
+    }
+    say(f"  processor: {found['cpu']}")
+    say(f"    by batch: {rounded(found['cpu_by_batch'])}")
+    return found
 
 
 def soak(index: tamis.Index, batch: pa.Table, events: int) -> dict[str, Any]:

@@ -171,25 +171,33 @@ class CArray(ctypes.Structure):
         return CArray.from_address(ctypes.c_void_p.from_address(self.children + 8 * at).value)
 
 
-class NullPointers:
-    """A table whose lists have no elements, and these no buffers. pyarrow makes no such array; others do."""
+class Changed:
+    """A table of another producer than pyarrow: `change` gets its structure."""
+
+    def __init__(self, array: pa.Array | pa.RecordBatch, change: Any) -> None:
+        self.array, self.change = array, change
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        batch = pa.record_batch([pa.array([[], None], pa.list_(pa.string())), [1, 2]], names=["x", "y"])
-        schema, array = batch.__arrow_c_array__()
+        schema, array = self.array.__arrow_c_array__()
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        texts = CArray.from_address(pointer(array, b"arrow_array")).child(0).child(0)
-        assert (texts.length, texts.n_buffers) == (0, 3)
-        for at in range(3):
-            ctypes.c_void_p.from_address(texts.buffers + 8 * at).value = None
+        self.change(CArray.from_address(pointer(array, b"arrow_array")))
         return schema, array
 
 
 def test_an_array_without_elements_may_have_no_buffers() -> None:
+    """pyarrow makes no such array; others do."""
     index = Index()
     index.add_many([1, 2], ["array_contains(x, 'a')", "y = 2 AND x IS NULL"])
-    assert index.match_batch(NullPointers()).to_pydict() == {"event": [1], "subscription": [2]}
+    batch = pa.record_batch([pa.array([[], None], pa.list_(pa.string())), [1, 2]], names=["x", "y"])
+
+    def change(array: CArray) -> None:
+        texts = array.child(0).child(0)
+        assert (texts.length, texts.n_buffers) == (0, 3)
+        for at in range(3):
+            ctypes.c_void_p.from_address(texts.buffers + 8 * at).value = None
+
+    assert index.match_batch(Changed(batch, change)).to_pydict() == {"event": [1], "subscription": [2]}
 
 
 def test_what_was_imported_is_released_once() -> None:
@@ -329,7 +337,7 @@ COLUMNS_OF_A_WIDE_TABLE = 700
 
 
 def wide(rows: int, texts: pa.Array | None = None) -> pa.Table:
-    """A table with so many columns that several threads read it; the last one is `texts`, if there are any."""
+    """A table of so many columns that several threads read it; the last is `texts`, if there are any."""
     numbers = {f"n{at}": [row if (row + at) % 3 else None for row in range(rows)] for at in range(500)}
     lists = {f"l{at}": pa.array([["a"] * (row % 2) for row in range(rows)]) for at in range(199)}
     return pa.table({**numbers, **lists, "t": texts if texts is not None else ["a"] * rows})
@@ -373,20 +381,6 @@ def test_a_wide_table_is_released_once_by_whoever_reads_it_last(wide_index: Inde
     del table
     gc.collect()
     assert sys.getrefcount(memory) == before
-
-
-class Changed:
-    """A table that a producer describes wrongly: `change` gets its structure, and may say anything."""
-
-    def __init__(self, array: pa.Array | pa.RecordBatch, change: Any) -> None:
-        self.array, self.change = array, change
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        schema, array = self.array.__arrow_c_array__()
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        self.change(CArray.from_address(pointer(array, b"arrow_array")))
-        return schema, array
 
 
 @pytest.mark.parametrize("said", [-1, 2, 1, 3])

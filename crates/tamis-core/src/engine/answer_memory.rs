@@ -7,6 +7,7 @@
 //! Nobody waits for a lock for long: whoever cannot have it takes new memory, or gives it back to the system. So a forked child, in
 //! which the lock may be held for good, is only slower.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -56,7 +57,7 @@ impl AnswerMemory {
     /// Notes that an answer begins, and gives up what the last ones did not need.
     pub(super) fn begin_answer(&self) {
         let now = self.answers.fetch_add(1, Ordering::Relaxed);
-        let is_old = |unused: &mut Unused| unused.since + KEPT_ANSWERS < now;
+        let is_old = |unused: &mut Unused| unused.since + KEPT_ANSWERS <= now;
         let old: Vec<Unused> =
             self.lock().map_or(vec![], |mut unused| unused.extract_if(.., is_old).collect());
         drop(old); // after the lock: this may take long
@@ -69,9 +70,13 @@ impl AnswerMemory {
         }
         let room = values.next_multiple_of(STEP);
         let found = self.lock().and_then(|mut unused| {
-            let capacities = unused.iter().map(|unused| unused.column.capacity()).enumerate();
-            let fitting = capacities.filter(|(_, capacity)| (values..=2 * room).contains(capacity));
-            let at = fitting.min_by_key(|(_, capacity)| *capacity)?.0;
+            let fitting = unused.iter().enumerate().filter(|(_, unused)| {
+                let capacity = unused.column.capacity();
+                (values..=2 * room).contains(&capacity)
+            });
+            // The smallest. Of several, the one that was used last: others get old.
+            let by_size = |(_, unused): &(usize, &Unused)| (unused.column.capacity(), Reverse(unused.since));
+            let at = fitting.min_by_key(by_size)?.0;
             Some(unused.swap_remove(at).column)
         });
         let is_used = found.is_some();

@@ -53,7 +53,7 @@ mod tests {
             for count in 1..=8 {
                 let (permits, held, most) = (&permits, &held, &most);
                 scope.spawn(move || {
-                    for _ in 0..200 {
+                    for _ in 0..50 {
                         let taken = permits.take(count);
                         let now = held.fetch_add(taken.count, Ordering::SeqCst) + taken.count;
                         most.fetch_max(now, Ordering::SeqCst);

@@ -350,10 +350,7 @@ impl OneEvent<'_> {
     }
 }
 
-/// Room is made for so many entries at a time: there may be millions, nearly all of which are dropped.
-const QUEUED_AT_ONCE: usize = 1 << 16;
-
-/// Queues the units of those entries that `is_queued` says so of, without a branch for each.
+/// Queues the units of those entries that `is_queued` says so of, without a branch.
 #[inline(always)]
 fn queue_if(
     layout: &Layout,
@@ -362,17 +359,11 @@ fn queue_if(
     mut is_queued: impl FnMut(u32, Leaf) -> bool,
 ) {
     let mut end = queue.len();
-    let mut left: usize = runs.clone().map(|run| run.len()).sum();
+    queue.resize(end + runs.clone().map(|run| run.len()).sum::<usize>(), 0);
     for run in runs {
-        for entries in layout.entries[run].chunks(QUEUED_AT_ONCE) {
-            if queue.len() < end + entries.len() {
-                queue.resize(end + left.min(QUEUED_AT_ONCE), 0);
-            }
-            left -= entries.len();
-            for [unit, test] in entries {
-                queue[end] = *unit;
-                end += is_queued(*unit, Leaf(*test)) as usize;
-            }
+        for [unit, test] in &layout.entries[run] {
+            queue[end] = *unit;
+            end += is_queued(*unit, Leaf(*test)) as usize;
         }
     }
     queue.truncate(end);
