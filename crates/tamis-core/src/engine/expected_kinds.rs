@@ -125,11 +125,25 @@ impl ExpectedKinds {
     pub fn mismatches(&self, event: &Event<'_>) -> Work {
         let mut work = Work::default();
         for (attribute, value) in &event.values {
-            if self.is_wrong_value(*attribute, *value) {
+            if !self.is_plainly_expected(*attribute, *value) && self.is_wrong_value(*attribute, *value) {
                 work += mismatch(*attribute);
             }
         }
         work
+    }
+
+    /// Whether a value is of a kind that some predicate expects, and that is all there is to it: true of nearly every
+    /// value, and cheap to ask.
+    #[inline]
+    fn is_plainly_expected(&self, attribute: TermId, value: ValueRef<'_>) -> bool {
+        let kinds = self.0.get(attribute.0 as usize).copied().unwrap_or(0);
+        let kind = match value {
+            ValueRef::Int(_) | ValueRef::Float(_) => Kind::Number,
+            ValueRef::Bool(_) => Kind::Bool,
+            ValueRef::Str(_) if kinds & DOCUMENT == 0 => Kind::Str,
+            _ => return false,
+        };
+        kinds >> kind as u32 & 1 == 1
     }
 
     /// The same for a range of events in columns.

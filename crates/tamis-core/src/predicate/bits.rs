@@ -1,16 +1,23 @@
-//! A set of bits that remembers which words it touched, so that clearing costs no more than setting.
+//! A set of bits that remembers which words it touched, so that clearing costs no more than setting. A small set is
+//! cleared whole: that takes less than remembering.
 
 /// A bit set for one event.
 #[derive(Default)]
 pub struct Bits {
     words: Vec<u64>,
-    /// Words (first, last + 1) that may be non-zero.
+    /// Words (first, last + 1) that may be non-zero, unless the set is small.
     touched: Vec<(u32, u32)>,
 }
+
+/// Sets with no more words are small: a few instructions clear them.
+const FEW_WORDS: usize = if cfg!(any(test, feature = "testing")) { 2 } else { 64 };
 
 impl Bits {
     /// Makes room for `bits` bits, all clear.
     pub fn reset(&mut self, bits: usize) {
+        if self.words.len() <= FEW_WORDS {
+            self.words.fill(0);
+        }
         for (from, to) in self.touched.drain(..) {
             // Mostly one word, for which filling takes longer than writing it.
             self.words[from as usize] = 0;
@@ -28,7 +35,7 @@ impl Bits {
     pub fn set(&mut self, bit: u32) {
         let word = bit >> 6;
         self.words[word as usize] |= 1 << (bit & 63);
-        self.touched.push((word, word + 1));
+        self.touch(word, word + 1);
     }
 
     /// Sets the bits `from..to`, a word at a time.
@@ -47,7 +54,14 @@ impl Bits {
             self.words[first as usize + 1..last as usize].fill(u64::MAX);
             self.words[last as usize] |= tail;
         }
-        self.touched.push((first, last + 1));
+        self.touch(first, last + 1);
+    }
+
+    #[inline]
+    fn touch(&mut self, from: u32, to: u32) {
+        if self.words.len() > FEW_WORDS {
+            self.touched.push((from, to));
+        }
     }
 
     pub fn get(&self, bit: u32) -> bool {
@@ -71,6 +85,17 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_that_grows_is_cleared_whole() {
+        let mut bits = Bits::default();
+        for size in [64, 64, 128, 500, 100] {
+            bits.reset(size);
+            assert!(bits.words().iter().all(|word| *word == 0));
+            bits.set_range(3, size as u32);
+            bits.set(0);
+        }
+    }
 
     #[test]
     fn ranges_equal_single_bits_and_reset_clears_everything() {

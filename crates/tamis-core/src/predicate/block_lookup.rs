@@ -95,7 +95,6 @@ pub struct LookedUpEvent<'a> {
 impl Fires for LookedUpEvent<'_> {
     fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
         catalog.fire_always(bits, fired);
-        // Large, and most events of a block need none.
         let mut lookups: Option<Lookups> = None;
         let booleans = catalog.booleans_of_many(fired);
         for places in self.places.chunks(FETCHED) {
@@ -114,11 +113,7 @@ impl Fires for LookedUpEvent<'_> {
                     State::Whole => {
                         let entry = &catalog.terms[place.entry as usize];
                         let value = self.values[place.point as usize];
-                        let lookups = lookups.get_or_insert_default();
-                        catalog.fire_value(entry, value, bits, fired, lookups);
-                        if lookups.are_full() {
-                            catalog.fire_lookups(lookups, bits, fired);
-                        }
+                        catalog.fire_value(entry, value, bits, fired, &mut lookups);
                     }
                     State::LookedUp(kind) => {
                         let entry = &catalog.terms[place.entry as usize];
@@ -139,9 +134,7 @@ impl Fires for LookedUpEvent<'_> {
         if !self.booleans.is_empty() {
             catalog.fire_booleans(self.booleans, bits, fired, &mut lookups);
         }
-        if let Some(lookups) = &mut lookups {
-            catalog.fire_lookups(lookups, bits, fired);
-        }
+        catalog.fire_lookups(&mut lookups, bits, fired);
         catalog.fire_absent(bits, fired);
     }
 

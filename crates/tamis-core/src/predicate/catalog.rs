@@ -87,7 +87,7 @@ pub struct Catalog {
 }
 
 /// Values of an event that are looked up together: what one of them waits for is on its way while the others
-/// go on.
+/// go on. Made when the first value needs it, because it is large.
 #[derive(Default)]
 pub(super) struct Lookups {
     points: Interleaved<equality::Search>,
@@ -96,7 +96,7 @@ pub(super) struct Lookups {
 
 impl Lookups {
     /// Whether there is no room for the next value.
-    pub fn are_full(&self) -> bool {
+    fn are_full(&self) -> bool {
         self.points.is_full() || self.cuts.is_full()
     }
 }
@@ -139,8 +139,16 @@ impl Catalog {
     /// Sets the bits of all predicates that `event` satisfies and reports the access keys that fire.
     /// For an interval value it sets the bits of all that *can* be true.
     pub fn fire(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
+        match self.is_small() {
+            true => self.fire_small(event, bits, fired),
+            false => self.fire_large(event, bits, fired),
+        }
+    }
+
+    /// See [`fire`](Self::fire). Lookups of several values are interleaved.
+    pub(super) fn fire_large(&self, event: &Event<'_>, bits: &mut Bits, fired: &mut impl Fired) {
         self.fire_always(bits, fired);
-        let mut lookups = Lookups::default();
+        let mut lookups = None;
         let booleans = self.booleans_of_many(fired);
         for values in event.values.chunks(FETCHED) {
             if self.has_many_terms() {
@@ -154,9 +162,6 @@ impl Catalog {
                 }
                 if let Some(entry) = self.entry(*attribute) {
                     self.fire_value(entry, *value, bits, fired, &mut lookups);
-                    if lookups.are_full() {
-                        self.fire_lookups(&mut lookups, bits, fired);
-                    }
                 }
             }
         }
@@ -213,11 +218,7 @@ impl Catalog {
             return;
         }
         if let Some(entry) = self.entry(term) {
-            let lookups = lookups.get_or_insert_default();
             self.fire_value(entry, ValueRef::Bool(truth), bits, fired, lookups);
-            if lookups.are_full() {
-                self.fire_lookups(lookups, bits, fired);
-            }
         }
     }
 
@@ -276,7 +277,7 @@ impl Catalog {
         value: ValueRef<'_>,
         bits: &mut Bits,
         fired: &mut impl Fired,
-        lookups: &mut Lookups,
+        lookups: &mut Option<Lookups>,
     ) {
         if let ValueRef::Cell(text) = value {
             return self.fire_cell(entry, text, bits, fired, lookups);
@@ -306,7 +307,7 @@ impl Catalog {
         value: ValueRef<'_>,
         bits: &mut Bits,
         fired: &mut impl Fired,
-        lookups: &mut Lookups,
+        lookups: &mut Option<Lookups>,
     ) {
         let mut tables = (entry.first_points..).zip(self.points_of(entry));
         let points = tables.find(|(_, table)| table.kind == kind as u32 && table.of_elements == 0);
@@ -322,11 +323,15 @@ impl Catalog {
                 self.fire_rank(table, rank, bits, fired);
             }
         } else if let Some(key) = ordered_key(value) {
+            let waiting = lookups.get_or_insert_default();
             if let Some((number, _)) = points {
-                lookups.points.push(equality::Search::new(&self.points, number, key));
+                waiting.points.push(equality::Search::new(&self.points, number, key));
             }
             if let Some((number, table)) = cuts {
-                lookups.cuts.push(ranges::Search::new(number, table, key));
+                waiting.cuts.push(ranges::Search::new(number, table, key));
+            }
+            if waiting.are_full() {
+                self.fire_lookups(lookups, bits, fired);
             }
         }
     }
@@ -349,7 +354,7 @@ impl Catalog {
         text: &str,
         bits: &mut Bits,
         fired: &mut impl Fired,
-        lookups: &mut Lookups,
+        lookups: &mut Option<Lookups>,
     ) {
         set_once(bits, entry.present, fired);
         for reading in readings(text) {
@@ -358,9 +363,6 @@ impl Catalog {
             self.fire_scalar(entry, kind, value, bits, fired, lookups);
             if entry.residual > 0 {
                 self.residual.fire(self.attribute_index(entry), value, &mut |bit| set_once(bits, bit, fired));
-            }
-            if lookups.are_full() {
-                self.fire_lookups(lookups, bits, fired);
             }
         }
     }
@@ -390,7 +392,13 @@ impl Catalog {
     }
 
     /// Looks up what waits for it and fires what is found.
-    pub(super) fn fire_lookups(&self, lookups: &mut Lookups, bits: &mut Bits, fired: &mut impl Fired) {
+    pub(super) fn fire_lookups(
+        &self,
+        lookups: &mut Option<Lookups>,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+    ) {
+        let Some(lookups) = lookups else { return };
         self.points.find_together(lookups.points.take(), |point| self.fire_point(point, bits, fired));
         self.cuts.rank_together(&self.cut_tables, lookups.cuts.as_mut_slice());
         for search in lookups.cuts.take() {

@@ -65,11 +65,15 @@ impl Points {
     pub fn find(&self, table: &PointTable, value: ValueRef<'_>, pool: &[u8]) -> Option<u32> {
         match value {
             ValueRef::Str(text) => self.find_text(table, text, hash_text(text), pool),
-            _ => {
-                let key = split(ordered_key(value)?);
-                self.find_key(table, key, hash_key(key))
-            }
+            _ => self.find_ordered(table, ordered_key(value)?),
         }
+    }
+
+    /// The entry of the value with this [`ordered_key`].
+    #[inline]
+    pub(super) fn find_ordered(&self, table: &PointTable, key: u128) -> Option<u32> {
+        let key = split(key);
+        self.find_key(table, key, hash_key(key))
     }
 
     #[inline]

@@ -22,6 +22,7 @@ pub(crate) mod paths;
 pub(crate) mod patterns;
 pub(crate) mod ranges;
 pub(crate) mod residual;
+mod small_catalog;
 pub(crate) mod text_samples;
 
 pub use bits::Bits;

@@ -50,6 +50,9 @@ pub struct Cuts {
 /// Cuts have no more bits than this behind the first 64: those of a key, and one for the side of the cut.
 const REST_BITS: u32 = KEY_BITS + 1 - 64;
 
+/// No more cuts than this are counted instead of searched.
+const FEW_CUTS: usize = 16;
+
 /// Cuts with the same leading bits that are looked at one by one: there are seldom more than two.
 const FEW_SAME: usize = 4;
 
@@ -74,8 +77,13 @@ impl Cuts {
     /// The same for the [`ordered_key`] of a value.
     pub fn rank_of_key(&self, table: &CutTable, key: u128) -> u32 {
         let (head, rest) = head_and_rest(key << 1 | 1);
-        let first = self.heads_of(table).partition_point(|cut| *cut < head);
-        self.rank_among_same(table, first, head, rest)
+        let heads = self.heads_of(table);
+        let smaller = match heads.len() {
+            // Without a branch, and without waiting for one comparison before the next.
+            ..=FEW_CUTS => heads.iter().filter(|cut| **cut < head).count(),
+            _ => heads.partition_point(|cut| *cut < head),
+        };
+        self.rank_among_same(table, smaller, head, rest)
     }
 
     /// The rank of a key, if this many heads are smaller than its own.
