@@ -1,33 +1,69 @@
 """Calls that are cancelled, or that fail, at the worst moment.
 
 Faults: a publisher whose call was cancelled after the log had taken the events believes that the next ones
-are there already, and they are lost; or its next calls all fail; or a repeated call publishes twice. A
-subscriber that was interrupted while it read a delivery hands out the beginning of it twice.
+are there already, and they are lost; or its next calls all fail; or a repeated call publishes twice: what it
+had written before the part that was cancelled, or that part, because the log was busy, had trimmed what was
+before it, or failed once more. A rollback that it was just about to report is forgotten. A subscriber that
+was interrupted while it read a delivery hands out the beginning of it twice.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pubsub.logs import read_by_ann, run
-from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogUnavailableError
+from tamis.pubsub import RolledBackError, keys, publisher
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, BusyError, Entry, Log, LogUnavailableError
 from tamis.pubsub.records import Delivery
+from tamis.pubsub.records.fields import write
 from tamis.pubsub.site import connect
 
 
-def cancelled_once(monkeypatch: pytest.MonkeyPatch, log: Any, *, is_written: bool) -> None:
-    """Let the next append be cancelled, before or after it is written."""
-    append = log.append
+def cancelled_once(
+    monkeypatch: pytest.MonkeyPatch, log: Any, *, is_written: bool, after: int = 0, is_busy: bool = False
+) -> None:
+    """Let an append be cancelled after so many others, before or after it is written.
 
-    async def cancelled(*arguments: Any) -> int:
+    With `is_busy`, the log takes entries only one by one, until then.
+    """
+    append, left = log.append, [after]
+
+    async def cancelled(stream: str, entries: Any, *more: Any) -> int:
+        if is_busy and len(entries) > 1:
+            raise BusyError("others use all batches")
+        if left[0]:
+            left[0] -= 1
+            return int(await append(stream, entries, *more))
         monkeypatch.setattr(log, "append", append)
         if is_written:
-            await append(*arguments)
+            await append(stream, entries, *more)
         raise asyncio.CancelledError
 
     monkeypatch.setattr(log, "append", cancelled)
+
+
+async def stored_events(log: Log) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    while records := await log.read(EVENTS, topic="p0", after=max(found, default=0), to_end=True):
+        found |= {record.seq: record.body.partition(b"\n")[2] for record in records}
+    return found
+
+
+def failing_times(
+    monkeypatch: pytest.MonkeyPatch, log: Any, method: str, times: int, error: Callable[[], BaseException]
+) -> None:
+    """Let the next calls of a method fail."""
+    working, left = getattr(log, method), [times]
+
+    async def failing(*arguments: Any, **how: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            monkeypatch.setattr(log, method, working)
+        raise error()
+
+    monkeypatch.setattr(log, method, failing)
 
 
 @pytest.mark.parametrize("is_written", [False, True])
@@ -76,6 +112,124 @@ def test_a_publisher_that_is_cancelled_again_and_again(log_url: str) -> None:
             assert set(acknowledged) <= set(numbers)
             assert len(set(numbers)) == len(numbers)
             assert [number for number in numbers if number in set(acknowledged)] == sorted(acknowledged)
+
+    run(main)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("is_same", [False, True])
+@pytest.mark.parametrize(
+    ("count", "after", "is_busy"), [(1_500, 0, False), (1_500, 1, False), (2_000, 1, False), (20, 7, True)]
+)
+def test_a_large_call_that_is_repeated_goes_on_where_it_was_cancelled(
+    log_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    count: int,
+    after: int,
+    is_busy: bool,
+    is_same: bool,
+    is_written: bool,
+) -> None:
+    """The events are in several appends, and may all be the same."""
+    events = [{"n": 1 if is_same else n} for n in range(count)]
+
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            bob = await site.publisher("bob")
+            cancelled_once(monkeypatch, site.log, is_written=is_written, after=after, is_busy=is_busy)
+            with pytest.raises(asyncio.CancelledError):
+                await bob.publish(events)
+            numbers = await bob.publish(events)
+            stored = await stored_events(site.log)
+            assert numbers == list(stored)
+            assert list(stored.values()) == [b'{"n":%d}' % event["n"] for event in events]
+            assert len(await bob.publish(events)) == count, "a third call is none that is repeated"
+            assert len(await stored_events(site.log)) == 2 * count
+
+    run(main)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("method", ["append", "last"])
+def test_a_repeated_call_that_meets_trouble(
+    log_url: str, monkeypatch: pytest.MonkeyPatch, method: str, is_written: bool
+) -> None:
+    """The log is busy, or cannot tell what it has."""
+    events = [{"n": 1}, {"n": 1}]
+    error = BusyError if method == "append" else LogUnavailableError
+
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            bob = await site.publisher("bob")
+            await bob.publish({"n": 0})
+            cancelled_once(monkeypatch, site.log, is_written=is_written)
+            with pytest.raises(asyncio.CancelledError):
+                await bob.publish(events)
+            failing_times(monkeypatch, site.log, method, 3, lambda: error("the server is in trouble"))
+            numbers: list[int] = []
+            while not numbers:
+                try:
+                    numbers = await bob.publish(events)
+                except LogUnavailableError:
+                    continue
+            last = await bob.publish({"n": 2})
+            stored = await stored_events(site.log)
+            assert list(stored.values()) == [b'{"n":%d}' % n for n in (0, 1, 1, 2)]
+            assert numbers + last == list(stored)[1:]
+
+    run(main)
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+@pytest.mark.parametrize("has_rested", [False, True])
+def test_a_call_is_repeated_after_what_was_before_it_is_trimmed(
+    log_url: str, monkeypatch: pytest.MonkeyPatch, has_rested: bool, is_written: bool
+) -> None:
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            bob = await site.publisher("bob")
+            [before] = await bob.publish({"n": 0})
+            cancelled_once(monkeypatch, site.log, is_written=is_written)
+            with pytest.raises(asyncio.CancelledError):
+                await bob.publish({"n": 1})
+            await site.log.append(STATE, [Entry(keys.TRIM, "0", write({"before": before + 1}))])
+            await site.log.trim(EVENTS, before + 1, "p0")
+            if has_rested:
+                monkeypatch.setattr(publisher, "SESSION_SECONDS", -1.0)
+            numbers = await bob.publish({"n": 1})
+            assert await stored_events(site.log) == {numbers[0]: b'{"n":1}'}
+
+    run(main)
+
+
+def test_a_rollback_is_reported_by_a_call_that_is_repeated(
+    log_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was cancelled while it looked whether what is missing had been trimmed."""
+
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            bob = await site.publisher("bob")
+            [lost] = await bob.publish({"n": 0})
+            await site.log.trim(EVENTS, lost + 1, "p0")
+            last = site.log.last
+
+            async def cancelled(stream: str, wanted: Any) -> Any:
+                # The publisher asks once before it has looked for its events, and once after.
+                if stream == STATE and looked:
+                    monkeypatch.setattr(site.log, "last", last)
+                    raise asyncio.CancelledError
+                looked.append(stream)
+                return await last(stream, wanted)
+
+            looked: list[str] = []
+            monkeypatch.setattr(site.log, "last", cancelled)
+            with pytest.raises(asyncio.CancelledError):
+                await bob.publish({"n": 1})
+            assert EVENTS in looked
+            with pytest.raises(RolledBackError):
+                await bob.publish({"n": 1})
 
     run(main)
 

@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import tamis
@@ -43,6 +44,17 @@ MOST_REFUSALS = 5
 EventLike = Mapping[str, Any] | Event | str | bytes
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call of `publish`: all its events, and how far they got."""
+
+    bodies: list[bytes]
+    numbers: list[int] = field(default_factory=list)
+    """Of the first events, which are safe."""
+    in_doubt: int = 0
+    """How many of the next ones were sent at once when it was cancelled: all are in the log, or none."""
+
+
 class Publisher:
     """Publishes under a name; made by `Site.publisher`."""
 
@@ -63,14 +75,14 @@ class Publisher:
         self._header = EventHeader(self.name).body()
         self._topic = keys.partition_topic(keys.partition_of(self.name, settings.partitions))
         self._lock = asyncio.Lock()
-        self._cancelled: list[bytes] | None = None
-        """The last events, if the call was cancelled: they may be in the log."""
         self._begin()
 
     def _begin(self) -> None:
         self.session = uuid.uuid4().hex
         self._last = 0
         self._used_at = time.monotonic()
+        self._cancelled: _Call | None = None
+        """The last call, if it was cancelled: it is taken up again where it was, if it is repeated."""
 
     @property
     def _key(self) -> Key:
@@ -83,21 +95,22 @@ class Publisher:
         published. `RolledBackError` says that the log has lost events that it had acknowledged to this
         publisher; these events are not published then, and the next call begins a new session. If a log fails
         after some of the events are safe, the error has their numbers (`LogError.published`). If the call is
-        cancelled, they may be published; the same call, repeated at once, finds out.
+        cancelled, some may be published, or all. The same call, if it is the next one and comes at once,
+        publishes only the others, and returns all numbers.
         """
         given = [events] if isinstance(events, (Mapping, Event, str, bytes)) else list(events)
         bodies = [event_body(self._header, self._checked(event)) for event in given]
-        numbers: list[int] = []
         async with self._lock:
+            call = self._taken_up(bodies)
             try:
-                for start in range(0, len(bodies), MOST_ENTRIES):
-                    await self._append_to(numbers, bodies[start : start + MOST_ENTRIES])
+                while len(call.numbers) < len(bodies):
+                    await self._append_some(call)
             except LogError as error:
-                error.published = numbers
-                if numbers:
-                    error.add_note(f"the first {len(numbers):,} of {len(bodies):,} events are published")
+                error.published = list(call.numbers)
+                if call.numbers:
+                    error.add_note(f"the first {len(call.numbers):,} of {len(bodies):,} events are published")
                 raise
-        return numbers
+        return call.numbers
 
     async def advertise(self, id: str, expression: "str | Expression | Column") -> None:
         """Declare which events will be published: each satisfies one of the advertisements of this site.
@@ -132,33 +145,48 @@ class Publisher:
             )
         return content
 
-    async def _append_to(self, numbers: list[int], bodies: list[bytes]) -> None:
-        deadline = time.monotonic() + self._timeout
-        if self._cancelled not in (None, bodies):
+    def _taken_up(self, bodies: list[bytes]) -> _Call:
+        if self._cancelled is not None and self._cancelled.bodies == bodies:
+            return self._cancelled
+        if self._cancelled is not None:
             self._begin()  # what becomes of these must not depend on what became of those
-        self._cancelled = None
+        return _Call(bodies)
+
+    async def _append_some(self, call: _Call) -> None:
+        deadline = time.monotonic() + self._timeout
+        # What is in doubt is repeated as it was: its last event says whether all of it is there.
+        most = min(call.in_doubt or MOST_ENTRIES, len(call.bodies) - len(call.numbers))
         try:
-            numbers += await self._append(bodies, deadline)
+            await self._append(call, most, deadline)
         except BusyError:
-            if len(bodies) == 1:
+            if most == 1:
                 raise
             # Others use up what the log can do at once: slower, but they cannot hold us up.
-            for body in bodies:
-                numbers += await self._append([body], deadline)
+            for _ in range(most):
+                await self._append(call, 1, deadline)
 
-    async def _append(self, bodies: list[bytes], deadline: float) -> list[int]:
+    async def _append(self, call: _Call, count: int, deadline: float) -> None:
+        done = len(call.numbers)
+        bodies = call.bodies[done : done + count]
         try:
-            return await self._append_until(bodies, deadline)
+            numbers = await self._append_until(bodies, deadline, is_unsure=call.in_doubt > 0)
         except asyncio.CancelledError:
-            self._cancelled = bodies
+            call.in_doubt = count
+            self._cancelled = call
             raise
+        call.numbers += numbers
+        call.in_doubt = 0
+        self._cancelled = None
 
-    async def _append_until(self, bodies: list[bytes], deadline: float) -> list[int]:
-        """Write events all at once; a `BusyError` says that there are too many of them for that, just now."""
-        if time.monotonic() - self._used_at > SESSION_SECONDS:
+    async def _append_until(self, bodies: list[bytes], deadline: float, *, is_unsure: bool) -> list[int]:
+        """Write events all at once; a `BusyError` says that there are too many of them for that, just now.
+
+        `is_unsure`: they may be there already, from a call that was cancelled.
+        """
+        if not is_unsure and time.monotonic() - self._used_at > SESSION_SECONDS:
             self._begin()
         entries = [Entry(*self._key, body) for body in bodies]
-        refused, busy, is_unsure = 0, 0, False
+        refused = busy = 0
         while True:
             try:
                 last = await self._log.append(EVENTS, entries, {self._key: self._last})
@@ -224,8 +252,9 @@ class Publisher:
         found = (await self._log.last(EVENTS, [self._key])).get(self._key)
         if self._last and (found is None or found.seq < self._last):
             before = self._last
+            was_trimmed = await self._was_trimmed(before)
             self._begin()
-            if await self._was_trimmed(before):
+            if was_trimmed:
                 return None
             raise RolledBackError(
                 f"the log was rolled back: it acknowledged event {before} of {self.name} and has lost it. "
