@@ -3,7 +3,8 @@
 Faults: an empty answer counts as the end where nobody looks again. The subscriptions of a subscriber that was
 removed stay; a router that starts tells other sites that nobody here wants anything, and their events do not
 come; after a rollback, what was routed before is routed again; a partition counts as empty, and nobody looks
-for seconds, though a link has just stored an event in it.
+for seconds, though a link has just stored an event in it. A client may have more subscriptions than it is
+granted; a subscription counts as confirmed by all sites, since none is known.
 """
 
 from functools import partial
@@ -14,14 +15,17 @@ import pytest
 
 from pubsub.logs import read_by_ann, run
 from pubsub.several_sites import Sites
-from tamis.pubsub.log import EVENTS, STATE, Log
+from tamis.errors import ArgumentError
+from tamis.pubsub import keys
+from tamis.pubsub.confirmation import confirm
+from tamis.pubsub.log import EVENTS, STATE, Entry, Log
 from tamis.pubsub.log.nats import NatsLog
 from tamis.pubsub.log.nats_answers import Answers
-from tamis.pubsub.records import Cursor
+from tamis.pubsub.records import Cursor, Grant
 from tamis.pubsub.router.event_reader import EventReader
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.sites.network import Network
-from tamis.pubsub.subscriber import remove_subscriber
+from tamis.pubsub.subscriber import Subscriber, remove_subscriber
 
 
 class Lagging:
@@ -38,6 +42,19 @@ class Lagging:
         if not (self.has_caught_up or to_end or how.get("topic") is None):
             return []
         return await self._log.read(stream, to_end=to_end, **how)
+
+
+class OneByOne:
+    """A log whose answers have room for one record only."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def read(self, stream: str, **how: Any) -> Any:
+        return await self._log.read(stream, **{**how, "most": 1})
 
 
 def lag(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,5 +163,36 @@ def test_after_a_rollback_nothing_is_routed_again(tmp_path: Path) -> None:
             router = Router(Lagging(site.log), site.settings)
             valid = await router._still_valid(partition, Cursor("r", end + 5, "", time, "other"))
             assert valid.position == end
+
+    run(main)
+
+
+def test_a_client_counts_its_subscriptions_where_a_replica_lags(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db") as (site, _):
+            await site.log.append(STATE, [Entry(keys.GRANT, "ann", Grant(subscriptions=1).body())])
+            ann = Subscriber(Lagging(site.log), site.settings, "ann")
+            with pytest.raises(ArgumentError, match="may have 1 subscriptions, these would be 2"):
+                await ann.subscribe("more", "n > 1")
+
+    run(main)
+
+
+def test_sites_that_a_lagging_replica_does_not_know_are_not_left_out(tmp_path: Path) -> None:
+    """Some are known by their links, some by what they have confirmed; an answer may not have all of them."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b"), ("b", "c"), ("c", "d")]) as sites:
+            site = sites.sites["a"]
+            ann = await site.subscriber("ann")
+            await sites.settle()
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            record = (await site.log.last(STATE, [keys.subscription_key("ann", "all")])).popitem()[1]
+            for log in (Lagging(site.log), OneByOne(site.log)):
+                said = await confirm(log, "a", record.seq, 0)
+                assert (said.confirmed, said.missing) == (("a", "b", "c", "d"), ())
+                said = await confirm(log, "a", record.seq + 10**6, 0)
+                assert (said.confirmed, said.missing) == (("a",), ("b", "c", "d"))
 
     run(main)

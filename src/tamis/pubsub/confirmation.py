@@ -2,10 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import STATE, Log
+from tamis.pubsub.log.contract import STATE, Log, Record
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import Fields, RecordError
 from tamis.pubsub.sites.topology import SiteLinks
@@ -46,9 +47,7 @@ async def confirm(log: Log, site: str, wanted: int, wait: float) -> Confirmation
 async def _others(log: Log, site: str) -> dict[str, int]:
     """All other sites that are known, each with how much of this site's state its interest is based on."""
     known: dict[str, int] = {}
-    for record in await log.read(STATE, topic=keys.LINKS, most=10_000):
-        if not keys.is_key(keys.LINKS, record.detail):
-            continue
+    async for record in _records(log, keys.LINKS):
         known[name_of(record.detail)] = 0
         try:
             # A neighbour that has never been heard of is missing, too.
@@ -56,9 +55,7 @@ async def _others(log: Log, site: str) -> dict[str, int]:
         except RecordError:
             continue
     known.pop(site, None)
-    for record in await log.read(STATE, topic=keys.APPLIED, most=10_000):
-        if not keys.is_key(keys.APPLIED, record.detail):
-            continue
+    async for record in _records(log, keys.APPLIED):
         origin, _, by = record.detail.partition(".")
         if origin == token(site) and name_of(by) != site:
             try:
@@ -66,3 +63,13 @@ async def _others(log: Log, site: str) -> dict[str, int]:
             except RecordError:
                 known.setdefault(name_of(by), 0)
     return known
+
+
+async def _records(log: Log, topic: str) -> AsyncIterator[Record]:
+    """All records of a topic, also where a replica lags behind: a site left out would count as told."""
+    after = 0
+    while records := await log.read(STATE, topic=topic, after=after, most=10_000, to_end=True):
+        for record in records:
+            if keys.is_key(topic, record.detail):
+                yield record
+        after = records[-1].seq

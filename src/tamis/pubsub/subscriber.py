@@ -136,6 +136,8 @@ class Subscriber:
         self._old_until = (0, 0, 0)
         """Time, record and part: what lies before was handed out before the log was rolled back."""
         self._expressions: list[Expression] | None = None
+        self._changes = 0
+        """How often our subscriptions were changed: what was read of them before may be out of date."""
         self._ids: set[str] = set()
         """The keys of our subscriptions up to a number of the state, where a grant limits how many."""
         self._ids_until = self._ids_generation = 0
@@ -185,13 +187,11 @@ class Subscriber:
         if grant is not None and grant.subscriptions is not None:
             await self._check_count(grant.subscriptions, {entry.detail for entry in entries})
         last = await self._append_state(entries)
-        self._expressions = None
         return await confirm(self._log, self._settings.site, last, wait)
 
     async def unsubscribe(self, *ids: str) -> None:
         """Take subscriptions back; those that are not there are no error."""
         await self._append_state([Entry(*keys.subscription_key(self.name, id), b"") for id in ids])
-        self._expressions = None
 
     async def subscriptions(self) -> dict[str, str]:
         """The subscriptions that the log has, by id."""
@@ -204,16 +204,23 @@ class Subscriber:
         return found
 
     async def _own_subscriptions(self) -> list[Record]:
-        found, after, mine = [], 0, token(self.name)
+        found: dict[str, Record] = {}
+        after, mine = 0, token(self.name)
         while records := await self._log.read(
             STATE, topic=keys.SUBSCRIPTION, name=mine, after=after, most=5_000, to_end=True
         ):
             after = records[-1].seq
-            found += [record for record in records if record.body]
-        return found
+            for record in records:
+                found.pop(record.detail, None)  # it was changed between two reads
+                if record.body:
+                    found[record.detail] = record
+        return list(found.values())
 
     async def _append_state(self, entries: list[Entry]) -> int:
-        return await append_each(self._log, STATE, entries)
+        try:
+            return await append_each(self._log, STATE, entries)
+        finally:  # some may be there, whatever happened
+            self._forget_expressions()
 
     async def _grant(self) -> Grant | None:
         """What this client may do; asks in the same round trip whether its queue is still there."""
@@ -236,8 +243,9 @@ class Subscriber:
         is_older = await self._log.end(STATE) < self._ids_until
         if is_older or self._log.generation != self._ids_generation or now - self._ids_at > IDS_SECONDS:
             self._ids, self._ids_until, self._ids_generation = set(), 0, self._log.generation
+        mine = token(self.name)
         while records := await self._log.read(
-            STATE, topic=keys.SUBSCRIPTION, name=token(self.name), after=self._ids_until, most=5_000
+            STATE, topic=keys.SUBSCRIPTION, name=mine, after=self._ids_until, most=5_000, to_end=True
         ):
             for record in records:
                 (self._ids.add if record.body else self._ids.discard)(record.detail)
@@ -390,9 +398,8 @@ class Subscriber:
             deliveries[record.seq] = delivery
         records = records[: len(deliveries)]
         events = await self._payloads(deliveries.values())
-        if any(delivery.unsure for delivery in deliveries.values()):
-            await self._learn_expressions()
-        expressions = self._expressions or []
+        is_unsure = any(delivery.unsure for delivery in deliveries.values())
+        expressions = await self._learn_expressions() if is_unsure else []
         drops: Drops | None = None
         for record in records:
             delivery = deliveries[record.seq]
@@ -484,10 +491,19 @@ class Subscriber:
                     found[copy, int(detail)] = record
         return found
 
-    async def _learn_expressions(self) -> None:
-        """Read what this subscriber wants, to decide about events where a router could not."""
-        if self._expressions is None:
-            self._expressions = [tamis.parse(text) for text in (await self.subscriptions()).values()]
+    async def _learn_expressions(self) -> list[Expression]:
+        """What this subscriber wants, to decide about events where a router could not."""
+        if self._expressions is not None:
+            return self._expressions
+        changes = self._changes
+        learnt = [_parsed_or_everything(text) for text in (await self.subscriptions()).values()]
+        if changes == self._changes:
+            self._expressions = learnt
+        return learnt
+
+    def _forget_expressions(self) -> None:
+        self._expressions = None
+        self._changes += 1
 
     async def _drops(self) -> Drops:
         key = (keys.DROP, token(self.name))
@@ -582,12 +598,20 @@ class Subscriber:
                 f"the subscriber {self.name} was removed, with its subscriptions: open it again to begin anew"
             )
         self._buffer.clear()
-        self._expressions = None
+        self._forget_expressions()
         await self.open()
 
     async def remove(self) -> None:
         """Forget this subscriber: its queue, its position and its subscriptions."""
         await remove_subscriber(self._log, self.name)
+
+
+def _parsed_or_everything(text: str) -> Expression:
+    """An expression; one of a later release that cannot be parsed here wants everything."""
+    try:
+        return tamis.parse(text)
+    except TamisError:
+        return tamis.parse("TRUE")
 
 
 def _wants(expressions: list[Expression], body: bytes) -> bool:
