@@ -44,7 +44,7 @@ def test_it_is_what_the_log_has(tmp_path: Path, seed: int, monkeypatch: pytest.M
     monkeypatch.setattr(event_reader, "WORTH_A_READ", (1, 3, 10)[seed % 3])
 
     async def main() -> None:
-        log, arrivals = await open_log(f"sqlite:{tmp_path}/site.db"), Arrivals()
+        log, arrivals = await open_log(f"sqlite:{tmp_path}/site.db"), Arrivals("bonn")
         reader, cursors = EventReader(log, arrivals), {0: Cursor("r", 0), 1: Cursor("r", 0)}
         from_memory = 0
 
@@ -101,7 +101,7 @@ def test_it_is_what_the_log_has(tmp_path: Path, seed: int, monkeypatch: pytest.M
 
 def test_another_log_is_noticed(tmp_path: Path) -> None:
     async def main() -> None:
-        log, arrivals = await open_log(f"sqlite:{tmp_path}/site.db"), Arrivals()
+        log, arrivals = await open_log(f"sqlite:{tmp_path}/site.db"), Arrivals("bonn")
         arrivals.topics = frozenset(["p0"])
         other = [Entry("p0", "link-rome", b"{}\n{}")] * 5
         await log.append(EVENTS, other)
@@ -117,7 +117,7 @@ def test_another_log_is_noticed(tmp_path: Path) -> None:
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 10_000)
     monkeypatch.setattr(module, "MOST_JOINED", 20)
-    arrivals, first = Arrivals(), 1
+    arrivals, first = Arrivals("bonn"), 1
     arrivals.topics = frozenset(["p0"])
     for _ in range(100):
         arrivals.put(first, first + 9, arrived(first, ["p0"] * 10))
@@ -128,22 +128,23 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at_once", "size", "sites"), [(1, 0, 1), (50, 0, 1), (1, 3_000, 1), (20, 100, 2), (20, 100, 30)]
+    ("at_once", "size", "others"),
+    [(1, 0, 0), (50, 0, 0), (1, 3_000, 0), (1, 0, 1), (50, 0, 1), (20, 100, 1), (20, 100, 2), (20, 100, 30)],
 )
 def test_what_is_counted_is_what_is_held(
-    monkeypatch: pytest.MonkeyPatch, at_once: int, size: int, sites: int
+    monkeypatch: pytest.MonkeyPatch, at_once: int, size: int, others: int
 ) -> None:
-    """Small events, and those on their way to many sites, take more memory than their bytes."""
+    """Small events, and those on their way to other sites, take more memory than their bytes."""
     monkeypatch.setattr(module, "MOST_BYTES", 1_000_000)
-    arrivals = Arrivals()
+    arrivals = Arrivals("bonn")
     arrivals.topics = frozenset(["p0"])
     shared = EventHeader("bob", "rome", targets=(("bonn", 0),))
 
     def arrival(number: int) -> Arrival:
         event = b'{"n":%d,"t":"%s"}' % (number, b"x" * size)
         header = shared
-        if sites > 1:
-            names = (f"a site with quite a long name {n}" for n in range(sites))
+        if others:
+            names = (f"a site with quite a long name {n}" for n in range(others))
             header = EventHeader("bob", "rome", targets=tuple((name, number) for name in names))
         return Arrival(number, "link-rome", event_body(header.body(), event), header, event)
 

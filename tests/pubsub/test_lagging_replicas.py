@@ -131,8 +131,9 @@ def test_a_router_that_starts_does_not_take_back_what_its_site_wants(tmp_path: P
     run(main)
 
 
-def test_what_a_link_has_stored_is_routed_at_once(tmp_path: Path) -> None:
-    """The router knows that there is something, so an empty answer is none."""
+@pytest.mark.parametrize("runs", [1, 2])
+def test_what_a_link_has_stored_is_routed_at_once(tmp_path: Path, runs: int) -> None:
+    """The router knows that there is something, so an empty answer is none. It reads several small runs."""
 
     async def main() -> None:
         async with Sites(tmp_path, [("a", "b")]) as sites:
@@ -140,14 +141,16 @@ def test_what_a_link_has_stored_is_routed_at_once(tmp_path: Path) -> None:
             ann = await site.subscriber("ann")
             await ann.subscribe("all", "TRUE")
             await sites.settle()
-            await (await site.publisher("bob")).publish({"n": 1})
-            await (await sites.sites["a"].publisher("bob")).publish({"n": 2})
-            await sites.routers["a"].step()
-            assert await sites.networks["b"].step() == 1
+            near, far = await site.publisher("bob"), await sites.sites["a"].publisher("bob")
+            for n in range(runs):
+                await near.publish({"n": 2 * n})
+                await far.publish({"n": 2 * n + 1})
+                await sites.routers["a"].step()
+                assert await sites.networks["b"].step() == 1
             router = sites.routers["b"]
             router._events = EventReader(Lagging(site.log), router.arrivals)
-            assert await router.step() == 2
-            assert await sites.heard(ann) == [{"n": 1}, {"n": 2}]
+            assert await router.step() == 2 * runs
+            assert await sites.heard(ann) == [{"n": n} for n in range(2 * runs)]
 
     run(main)
 

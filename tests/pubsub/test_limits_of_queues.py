@@ -1,7 +1,7 @@
 """Limits: bytes, age, priorities, replay, clients that vanish; and that a log does not grow without end.
 
 Faults: limits in items instead of bytes; default priorities that are never dropped; a drop that nobody learns
-of; clients that are never forgotten; dead records that stay.
+of; clients that are never forgotten; dead records that stay; events that go though deliveries refer to them.
 """
 
 from pathlib import Path
@@ -191,6 +191,40 @@ def test_a_log_does_not_grow_with_what_everybody_has_read(tmp_path: Path) -> Non
             await bob.publish({"n": 150})
             await drain(router)
             assert [event["n"] for event in await heard(ann)] == [150]
+
+    run(main)
+
+
+def test_what_is_routed_while_the_log_is_tidied_stays(log_url: str) -> None:
+    """Old events that waited for a router: their deliveries come after the queues were read."""
+
+    async def main() -> None:
+        async with read_by_ann(log_url, partitions=1) as (site, ann):
+            await (await site.publisher("bob")).publish([{"n": n} for n in range(3)])
+            router = router_of(site)
+
+            class RoutedMeanwhile:
+                """A log whose router gets to work as soon as there was nothing more in the queues."""
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(site.log, name)
+
+                async def read(self, stream: str, **how: Any) -> Any:
+                    found = await site.log.read(stream, **how)
+                    if stream == QUEUES and not found and not router.counters.events:
+                        assert await drain(router) == 3
+                        router.table.time += 200 * 1_000_000
+                    return found
+
+            keeping = Retention(RoutedMeanwhile(), site.settings, router.table, router.counters)  # type: ignore[arg-type]
+            await keeping.tidy()
+            assert await heard(ann) == [{"n": n} for n in range(3)]
+            await ann.acknowledge()
+            await tidy(keeping, router)
+            router.table.time += 2_000_000 * 1_000_000
+            await keeping.tidy()
+            assert await site.log.read(QUEUES, topic="q-ann") == []
+            assert [record.seq for record in await site.log.read(EVENTS, topic="p0")] == [3]
 
     run(main)
 

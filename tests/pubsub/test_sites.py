@@ -1,7 +1,8 @@
 """Several sites: events find their way over any graph, once, in order; what was lost comes back.
 
 Faults: a dead site in a line, a cycle, a link that is cut while events wait for it, interest that cannot be
-read, events that would travel for ever, two sites that see the links differently, a neighbour that is silent.
+read, events that would travel for ever, two sites that see the links differently, a neighbour that is silent,
+interest that could not be written and is confirmed all the same.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import pytest
 from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
+from tamis.pubsub.confirmation import confirm
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogUnavailableError
 from tamis.pubsub.records import Delivery, Drops, EventHeader, event_body
 from tamis.pubsub.sites.interest import Generalising
@@ -68,8 +70,6 @@ def test_subscribe_says_who_has_confirmed_and_nobody_waits_for_a_dead_site(tmp_p
             await sites.settle()
             said = await ann.subscribe("y", "n = 1")
             await sites.settle()
-            from tamis.pubsub.confirmation import confirm
-
             position = (await sites.sites["a"].log.last(STATE, [keys.subscription_key("ann", "y")])).popitem()
             said = await confirm(sites.sites["a"].log, "a", position[1].seq, 0)
             assert said.confirmed == ("a", "b", "c", "d")
@@ -82,6 +82,46 @@ def test_subscribe_says_who_has_confirmed_and_nobody_waits_for_a_dead_site(tmp_p
             await (await sites.sites["e"].publisher("bob")).publish({"n": 2})
             await sites.settle()
             assert await sites.heard(ann) == [{"n": 2}]
+
+    run(main)
+
+
+@pytest.mark.parametrize("fails", ["read", keys.INTEREST, keys.LINKS])
+def test_what_could_not_be_told_is_told_later_and_not_confirmed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """The log fails for a moment: between two reads of subscriptions, or as interest or links are written."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.settle()
+            log = sites.sites["b"].log
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            position = (await log.last(STATE, [keys.subscription_key("ann", "all")])).popitem()[1].seq
+            read, append = log.read, log.append
+
+            async def failing_read(stream: str, **how: Any) -> Any:
+                if fails == "read" and how.get("topic") == keys.SUBSCRIPTION and how["after"] == position:
+                    raise LogUnavailableError("for a moment")
+                return await read(stream, **how)
+
+            async def failing_append(stream: str, entries: Any, *arguments: Any) -> Any:
+                if any(entry.topic == fails for entry in entries):
+                    raise LogUnavailableError("for a moment")
+                return await append(stream, entries, *arguments)
+
+            with monkeypatch.context() as patched:
+                patched.setattr(log, "read", failing_read)
+                patched.setattr(log, "append", failing_append)
+                with pytest.raises(LogUnavailableError):
+                    await sites.networks["b"].step()
+            assert not (await confirm(log, "b", position, 0)).is_complete
+            await sites.settle()
+            assert (await confirm(log, "b", position, 0)).is_complete
+            await (await sites.sites["a"].publisher("bob")).publish({"n": 1})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 1}]
 
     run(main)
 

@@ -20,8 +20,9 @@ from tamis.pubsub.records import EventHeader
 
 MOST_BYTES = 32 << 20
 """Beyond this, the oldest are left to the log."""
-EVENT_BYTES, TARGET_BYTES, RUN_BYTES = 220, 165, 700
-"""What Python needs for the objects of an event, of each site that it is on its way to, and of a run."""
+EVENT_BYTES, HEADER_BYTES, TARGET_BYTES, RUN_BYTES = 220, 140, 150, 700
+"""What Python needs for the objects of an event, of its header, of each site that it is on its way to, and of
+a run."""
 MOST_JOINED = 10_000
 
 
@@ -56,15 +57,17 @@ class Run:
 class Arrivals:
     """What links have stored and routers have not taken yet.
 
-    >>> arrivals = Arrivals()
+    >>> arrivals = Arrivals("bonn")
     >>> arrivals.topics = frozenset(["p0"])
     >>> arrivals.put(7, 9, {"p0": [Arrival(8, "link-rome", b"", EventHeader("bob", "rome"), b"{}")]})
     >>> [run.first for run in arrivals.behind("p0", 5)], arrivals.behind("p0", 8)
     ([7], [])
     """
 
-    def __init__(self) -> None:
-        """Nothing has come yet."""
+    def __init__(self, here: str) -> None:
+        """Nothing has come yet to the site `here`."""
+        self._shared = ((here, 0),)
+        """The targets of events that go no further: one header serves many of them."""
         self.topics: frozenset[str] = frozenset()
         """The partitions of this router: events of others are not kept."""
         self._runs: deque[Run] = deque()
@@ -74,7 +77,7 @@ class Arrivals:
         """An append of the numbers from `first` to `last`, and all events in it, by topic."""
         kept = {topic: found for topic, found in events.items() if topic in self.topics}
         count = sum(map(len, kept.values()))
-        size = sum(_held(arrival) for found in kept.values() for arrival in found)
+        size = sum(self._held(arrival) for found in kept.values() for arrival in found)
         before = self._runs[-1] if self._runs else None
         if (
             before is not None
@@ -113,14 +116,13 @@ class Arrivals:
         self._runs.clear()
         self._size = 0
 
-
-def _held(arrival: Arrival) -> int:
-    """The bytes of memory that an event takes: its JSON is held twice."""
-    _, _, body, header, event = arrival
-    size = EVENT_BYTES + len(body) + len(event)
-    if len(header.targets) > 1:  # those for this site alone share their header
-        size += sum([TARGET_BYTES + len(site) for site, _ in header.targets])
-    return size
+    def _held(self, arrival: Arrival) -> int:
+        """The bytes of memory that an event takes: its JSON is held twice."""
+        _, _, body, header, event = arrival
+        size = EVENT_BYTES + len(body) + len(event)
+        if header.targets != self._shared:
+            size += HEADER_BYTES + sum([TARGET_BYTES + len(site) for site, _ in header.targets])
+        return size
 
 
 def _number(arrival: Arrival) -> int:

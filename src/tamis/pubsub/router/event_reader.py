@@ -27,10 +27,11 @@ class EventReader:
         first, which is not later than their own.
         """
         topic, known_to = keys.partition_topic(partition), cursor.position
+        runs = self._arrivals.behind(topic, known_to)
         parts: list[tuple[list[Record], list[Arrival]]] = []
         """Of each run: what was read before it, and what is taken of it."""
         count = size = 0
-        for run in [] if cursor.done else self._worth_taking(topic, known_to):
+        for run in [] if cursor.done else _worth_taking(runs, topic, known_to):
             here, before = run.behind(topic, known_to), []
             if here and known_to + 1 < run.first:
                 wanted = min(most - count, here[0].seq - known_to)
@@ -49,23 +50,12 @@ class EventReader:
             if len(taken) < len(here) or count >= most or size >= MOST_READ_BYTES:
                 break
         if not parts:
-            return await self.read(partition, cursor, most), {}
+            return await self.read(partition, cursor, most, to_end=bool(runs)), {}
         records = await self._joined(topic, parts)
         if records is None:
             self._arrivals.clear()  # another log
             return await self.read(partition, cursor, most), {}
         return records, {arrival.seq: arrival for _, taken in parts for arrival in taken}
-
-    def _worth_taking(self, topic: str, position: int) -> list[Run]:
-        """The runs to take from memory, as what lies before each costs a read of its own.
-
-        While local publishers write between the appends of links, there are many small runs. One read
-        returns all of them for one batch.
-        """
-        runs = self._arrivals.behind(topic, position)
-        if len(runs) == 1:
-            return runs
-        return [run for run in runs if len(run.behind(topic, position)) >= WORTH_A_READ]
 
     async def _joined(
         self, topic: str, parts: list[tuple[list[Record], list[Arrival]]]
@@ -95,10 +85,13 @@ class EventReader:
             for there, record in zip(found, records, strict=True)
         ]
 
-    async def read(self, partition: int, cursor: Cursor, most: int) -> list[Record]:
-        """The next batch as the log has it; what some queues have already is read again as it was."""
+    async def read(self, partition: int, cursor: Cursor, most: int, *, to_end: bool = False) -> list[Record]:
+        """The next batch as the log has it; what some queues have already is read again as it was.
+
+        With `to_end`, an empty answer says that there is nothing, and not that a replica lags behind.
+        """
         topic = keys.partition_topic(partition)
-        records = await self._log.read(EVENTS, topic=topic, after=cursor.position, most=most)
+        records = await self._log.read(EVENTS, topic=topic, after=cursor.position, most=most, to_end=to_end)
         if not cursor.done:
             return records
         until = cursor.until or (records[0].seq if records else 0)
@@ -110,6 +103,17 @@ class EventReader:
                 break
             records += more
         return [record for record in records if record.seq <= until]
+
+
+def _worth_taking(runs: list[Run], topic: str, position: int) -> list[Run]:
+    """The runs to take from memory, as what lies before each costs a read of its own.
+
+    While local publishers write between the appends of links, there are many small runs. One read returns
+    all of them for one batch.
+    """
+    if len(runs) == 1:
+        return runs
+    return [run for run in runs if len(run.behind(topic, position)) >= WORTH_A_READ]
 
 
 def _is_same(record: Record | None, topic: str, arrival: Arrival) -> bool:

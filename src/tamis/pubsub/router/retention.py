@@ -130,6 +130,9 @@ class Retention:
         self._least_event_seconds = least_event_seconds
         self._generation = 0
         self.queues: dict[str, Queue] = {}
+        self._cursors: dict[str, Record] = {}
+        """How far each partition was routed, by what the queues had when they were read. A later cursor says
+        nothing of them: the deliveries that were written with it are not in the lists."""
         self._dead: deque[int] = deque()
         """The numbers of dead letters."""
         self._forgotten: dict[str, int] = {}
@@ -181,12 +184,15 @@ class Retention:
         if self._generation != self._log.generation or end < self._after:
             self._generation = self._log.generation
             self.queues.clear()
+            self._cursors.clear()
             self._dead.clear()
             self._after = self._removals_after = 0
         while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
             for record in records:
                 if record.topic.startswith("q-"):
                     self._note(record)
+                elif record.topic == keys.CURSOR:
+                    self._cursors[record.detail] = record
                 elif record.topic == keys.DEAD:
                     self._dead.append(record.seq)
             self._after = records[-1].seq
@@ -413,12 +419,8 @@ class Retention:
             (item.oldest for queue in self.queues.values() for lane in queue.lanes.values() for item in lane),
             default=None,
         )
-        cursors = await self._log.last(
-            QUEUES, [(keys.CURSOR, str(number)) for number in range(self._settings.partitions)]
-        )
         for number in range(self._settings.partitions):
-            record = cursors.get((keys.CURSOR, str(number)))
-            if record is None:
+            if (record := self._cursors.get(str(number))) is None:
                 continue
             try:
                 routed = Cursor.read(record.body).position

@@ -127,7 +127,7 @@ class Router:
         self.settings = settings
         self.table = Table(log, snapshot, settings.site)
         self.counters = Counters()
-        self.arrivals = Arrivals()
+        self.arrivals = Arrivals(settings.site)
         """What the links of this process have stored: see `Network`."""
         self._events = EventReader(log, self.arrivals)
         self._promise = Promise(self.table)

@@ -116,6 +116,8 @@ class Network:
         self._up: set[str] = set()
         """Links that were last reported to work."""
         self._interest: Interest | None = None
+        self._is_interest_told = False
+        """Whether all that the interest consists of was written down, for others to read."""
         self._read = 0
         self._accounted: dict[str, int] = {}
         """Which advertisements of other sites the interest accounts for."""
@@ -128,6 +130,9 @@ class Network:
         self._signs: dict[str, tuple[int, float]] = {}
         self._rerouted: dict[str, int] = {}
         self._links: SiteLinks | None = None
+        """What was last written down of the links."""
+        self._said = 0
+        """The number that was last used for the links: an append that fails may be there all the same."""
 
     async def step(self) -> int:
         """Tell, take and reroute; returns how many events came."""
@@ -222,10 +227,10 @@ class Network:
         if self._interest is None or self._generation != self._log.generation:
             self._generation = self._log.generation
             self._interest = Interest(self._here, self._generalising, lambda: self._table.recent)
-            self._read, self._links, self._accounted = 0, None, {}
+            self._is_interest_told = False
+            self._read, self._links, self._said, self._accounted = 0, None, 0, {}
             self._advertisements, self._read_advertisements = {}, 0
             self._looked_at = None
-        before = self._read
         if self._looked_at != self._table.position:
             looking_at = self._table.position
             # What is not found at first is told to be gone; what comes later is found later.
@@ -234,13 +239,16 @@ class Network:
             while records := await self._log.read(
                 STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE, to_end=to_end
             ):
+                self._is_interest_told = False  # until it is: what fails on the way is told in a later step
                 self._interest.put_many((record.detail, record.body) for record in records)
                 self._read = records[-1].seq
             self._looked_at = looking_at
         heard = heard_of(self._table, self._here)
-        is_new = self._read != before or self._links is None or heard != self._accounted
-        if self._observe(self._interest) or is_new:
+        if self._observe(self._interest):
+            self._is_interest_told = False
+        if not self._is_interest_told or heard != self._accounted:
             await self._tell_interest(self._interest)
+            self._is_interest_told = True
         if heard != self._accounted:
             mine = token(self._here)
             told = [
@@ -252,10 +260,11 @@ class Network:
         now = (self.working(), tuple(sorted(self.links)), self._read)
         if self._links is None or now != (self._links.working, self._links.configured, self._links.position):
             known = self._table.others.get((keys.LINKS, token(self._here)))
-            said = self._links.number if self._links else 0
-            number = max(self._told.number_after(known), said + 1 if said <= self._told.latest else 1)
-            self._links = SiteLinks(number, *now)
-            await self._log.append(STATE, [Entry(keys.LINKS, token(self._here), self._links.body())])
+            following = self._said + 1 if self._said <= self._told.latest else 1
+            self._said = max(self._told.number_after(known), following)
+            links = SiteLinks(self._said, *now)
+            await self._log.append(STATE, [Entry(keys.LINKS, token(self._here), links.body())])
+            self._links = links
             self._rerouted.clear()
 
     def _observe(self, interest: Interest) -> bool:
