@@ -406,6 +406,22 @@ def test_a_wrong_number_of_nulls_is_refused(said: int) -> None:
             index.match_batch(Changed(batch, change))
 
 
+@pytest.mark.parametrize("path", [[], [0], [1], [1, 0]])
+def test_an_array_whose_buffers_are_nowhere_is_refused(path: list[int]) -> None:
+    """Fault: the pointers to the buffers are read, whether there are any or not."""
+    index = Index()
+    index.add(1, "x = 0")
+    batch = pa.record_batch({"x": [0, 1], "y": [["a"], []], "z": pa.array([[], []], pa.list_(pa.string()))})
+
+    def change(array: CArray) -> None:
+        for at in path:
+            array = array.child(at)
+        array.buffers = None
+
+    with pytest.raises(ValueError, match="no pointers to its buffers"):
+        index.match_batch(Changed(batch, change))
+
+
 def test_a_slice_of_an_array_of_structs_is_a_table() -> None:
     """Fault: the columns of a table that begins further down are read from the top."""
     index = Index()
