@@ -329,7 +329,7 @@ COLUMNS_OF_A_WIDE_TABLE = 700
 
 
 def wide(rows: int, texts: pa.Array | None = None) -> pa.Table:
-    """A table with so many columns that several threads read it; the last one is `texts`, if there are any."""
+    """A table with so many columns that several threads read it; the last one is `texts`, if given."""
     numbers = {f"n{at}": [row if (row + at) % 3 else None for row in range(rows)] for at in range(500)}
     lists = {f"l{at}": pa.array([["a"] * (row % 2) for row in range(rows)]) for at in range(199)}
     return pa.table({**numbers, **lists, "t": texts if texts is not None else ["a"] * rows})
