@@ -337,7 +337,7 @@ COLUMNS_OF_A_WIDE_TABLE = 700
 
 
 def wide(rows: int, texts: pa.Array | None = None) -> pa.Table:
-    """A table of so many columns that several threads read it; the last is `texts`, if there are any."""
+    """A table with so many columns that several threads read it; the last one is `texts`, if given."""
     numbers = {f"n{at}": [row if (row + at) % 3 else None for row in range(rows)] for at in range(500)}
     lists = {f"l{at}": pa.array([["a"] * (row % 2) for row in range(rows)]) for at in range(199)}
     return pa.table({**numbers, **lists, "t": texts if texts is not None else ["a"] * rows})
@@ -398,6 +398,22 @@ def test_a_wrong_number_of_nulls_is_refused(said: int) -> None:
     else:
         with pytest.raises(ValueError, match="null_count"):
             index.match_batch(Changed(batch, change))
+
+
+@pytest.mark.parametrize("path", [[], [0], [1], [1, 0]])
+def test_an_array_whose_buffers_are_nowhere_is_refused(path: list[int]) -> None:
+    """Fault: the pointers to the buffers are read, whether there are any or not."""
+    index = Index()
+    index.add(1, "x = 0")
+    batch = pa.record_batch({"x": [0, 1], "y": [["a"], []], "z": pa.array([[], []], pa.list_(pa.string()))})
+
+    def change(array: CArray) -> None:
+        for at in path:
+            array = array.child(at)
+        array.buffers = None
+
+    with pytest.raises(ValueError, match="no pointers to its buffers"):
+        index.match_batch(Changed(batch, change))
 
 
 def test_a_slice_of_an_array_of_structs_is_a_table() -> None:

@@ -294,7 +294,8 @@ def test_the_best_of_many_are_looked_for_among_those_of_highest_priority(faults:
     mixed = pa.concat_tables(pieces, promote_options="default")
 
     def ask() -> list[object]:
-        batches = (many, few, many, mixed, few, few, few, mixed, mixed, many)
+        small = few.slice(0, 15), many.slice(0, 15), mixed.slice(0, 20)
+        batches = (*small, many, few, many, *small, mixed, few, few, few, *small, mixed, mixed, many)
         found = [index.top_k_batch(batch, 5, score="priority").to_pydict() for batch in batches]
         return [*found, index.top_k_batch(many, 5, score="priority", min_score=998.0).to_pydict()]
 
@@ -641,6 +642,26 @@ def test_many_matches_are_written_by_all_threads(kernels: Path) -> None:
     for threads in (1, 2, 7):
         for lists in (False, True):
             assert index.match_batch(events, lists=lists, threads=threads).equals(expected[lists])
+
+
+def test_memory_of_answers_outlives_a_table_of_many_chunks(kernels: Path) -> None:
+    """Fault: each chunk is taken for an answer that does not need what is kept for the next ones."""
+    index = tamis.Index()
+    index.add_many(list(range(1000)), [f"n{at % 4} >= {at % 20}" for at in range(1000)])
+    index.optimize()
+    events = some_events(random.Random(29), 500)
+    on_device(index, kernels)
+    index.match_batch(events)
+    gc.collect()
+    kept = index.stats()["device_answer_bytes"]
+    assert kept > 0
+    chunks = pa.concat_tables([events.slice(at, 1) for at in range(40)])
+    assert chunks["n0"].num_chunks == 40
+    index.count_batch(chunks)
+    assert index.stats()["device_answer_bytes"] == kept
+    for _ in range(40):
+        index.count_batch(events.slice(0, 1))
+    assert index.stats()["device_answer_bytes"] == 0
 
 
 @pytest.mark.parametrize("device", [False, True])

@@ -269,6 +269,9 @@ pub fn ask_batch(
         let query = &*moment.query(&terms);
         let mut tables = vec![];
         let mut answered = 0;
+        if let Some(device) = index.device() {
+            device.begin_answer();
+        }
         given.visit(index, &*reader, &terms, |at, events| {
             // After an event that is not answered, or when nothing is left, no other has a turn.
             if at == 0 || (at == answered && left > 0) {

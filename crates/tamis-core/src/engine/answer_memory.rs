@@ -21,7 +21,8 @@ const KEPT_BYTES: usize = 2 << 30;
 const LEAST: usize = 1 << 17;
 /// Room is a multiple of this, so that columns of about one length fit into each other's place.
 const STEP: usize = 1 << 17;
-/// A column that none of so many answers took, whatever they are, is given up.
+/// A column that none of so many answers took, whatever they are, is given up. All that one call answers is one answer: of a table
+/// in many chunks, the first must not use up what is kept for the last.
 const KEPT_ANSWERS: u64 = 16;
 /// How often the lock is tried.
 const TRIES: usize = 1000;

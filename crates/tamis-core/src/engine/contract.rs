@@ -28,6 +28,7 @@ use serde_json::Value as Json;
 use super::device::DeviceMemory;
 use super::expected_kinds::ExpectedKinds;
 use super::id_column::id_columns;
+use super::permits::Permits;
 pub use super::work::{Work, WrongKind};
 use crate::error::{Error, Result};
 use crate::event::value::Kind;
@@ -314,14 +315,15 @@ pub trait Version: Sync {
         None
     }
 
-    /// The same on a device, in blocks of any size, each of which may take this many threads; `None` if the engine has no plan for a
-    /// device.
+    /// The same on a device, in blocks of any size. Each may be gathered by this many threads, if there are permits for them; `None` if
+    /// the engine has no plan for a device.
     fn device_blocks<'e>(
         &'e self,
         _events: &'e dyn EventSource,
         _filter: &'e Filter<'e>,
         _memory: &'e DeviceMemory,
         _threads: usize,
+        _permits: &'e Permits,
     ) -> Option<Box<dyn Blocks + 'e>> {
         None
     }

@@ -6,7 +6,7 @@
 //! rows. Nothing here depends on the kind of device.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
@@ -18,6 +18,10 @@ use crate::fork::Mutex;
 
 /// The most events in a block.
 pub const DEVICE_WIDTH: usize = 8192;
+
+/// Blocks of so many events are always worth starting a device and preparing what it needs. What is learnt from smaller ones says
+/// little about others.
+pub const LEAST_EVENTS: usize = 256;
 
 /// No mask: the truth of the unit is needed for its rows alone.
 pub const NO_MASK: u32 = u32::MAX;
@@ -485,7 +489,11 @@ impl Pause {
         self.left.fetch_update(order, order, |blocks| blocks.checked_sub(1)).is_err()
     }
 
-    pub fn note(&self, is_success: bool) {
+    /// Notes whether it worked for a block of so many events. With few of them it may work by chance, and fail by one.
+    pub fn note(&self, events: usize, is_success: bool) {
+        if events < LEAST_EVENTS {
+            return;
+        }
         let last = self.last.load(Ordering::Relaxed);
         let blocks = if is_success { 0 } else { (2 * last + 1).min(Self::LONGEST) };
         self.last.store(blocks, Ordering::Relaxed);
@@ -502,6 +510,12 @@ pub(super) struct KeptFor {
     /// At these moments, and at those between them, the same rows are active.
     pub moments: std::ops::RangeInclusive<i64>,
     pub rows: Arc<KeptRows>,
+}
+
+impl KeptFor {
+    pub fn is_for(&self, rows_of: (usize, (bool, u32)), wanted: &(u64, String), now: i64) -> bool {
+        self.rows_of == rows_of && self.wanted == *wanted && self.moments.contains(&now)
+    }
 }
 
 /// What this processor does for a device.
@@ -527,11 +541,13 @@ pub struct DeviceMemory {
     blocks: AtomicU64,
     /// Matches of a thousand events that were listed last.
     matches_per_thousand: AtomicU64,
+    /// Events of small blocks that did without something because it was not prepared.
+    did_without: AtomicUsize,
     /// Nanoseconds by [`HostStage`], of all threads together.
     host_stages: [AtomicU64; HOST_STAGES.len()],
     /// Of answers that list matches.
     pub(super) answers: Arc<AnswerMemory>,
-    /// Who gathers a block takes as many as there are threads for it.
+    /// Who gathers a block takes as many as it has threads for it, and has no more threads than it got.
     pub(super) gathering: Permits,
     /// A device does not survive a fork.
     process: u32,
@@ -547,6 +563,7 @@ impl DeviceMemory {
             is_reported: AtomicBool::new(false),
             blocks: AtomicU64::new(0),
             matches_per_thousand: AtomicU64::new(0),
+            did_without: AtomicUsize::new(0),
             host_stages: Default::default(),
             answers: Arc::default(),
             gathering: Permits::new(std::thread::available_parallelism().map_or(1, usize::from)),
@@ -590,6 +607,22 @@ impl DeviceMemory {
         self.blocks.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Notes that an answer begins, in however many pieces it is asked for. What the last ones did not need is given up.
+    pub fn begin_answer(&self) {
+        self.answers.begin_answer();
+    }
+
+    /// Whether a small block, of so many events, is to prepare what it would otherwise do without: if as many events as a large block
+    /// has did without before.
+    pub(super) fn is_worth_preparing(&self, events: usize) -> bool {
+        let order = Ordering::Relaxed;
+        let is_worth = self.did_without.fetch_add(events, order) + events >= LEAST_EVENTS;
+        if is_worth {
+            self.did_without.store(0, order);
+        }
+        is_worth
+    }
+
     /// Notes that a stage has ended.
     pub(super) fn end(&self, stage: HostStage, started: Instant) {
         self.host_stages[stage as usize].fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -625,5 +658,24 @@ impl DeviceMemory {
             "device_blocks": self.blocks.load(Ordering::Relaxed),
             "device_failure": self.failure(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fault: a block of one event, for which nearly everything works, ends the pause of all others.
+    #[test]
+    fn small_blocks_change_no_pause() {
+        let pause = Pause::default();
+        pause.note(1, false);
+        assert!(pause.is_over());
+        (0..2).for_each(|_| pause.note(LEAST_EVENTS, false));
+        pause.note(LEAST_EVENTS - 1, true);
+        let blocks = (0..10).take_while(|_| !pause.is_over());
+        assert_eq!(blocks.count(), 3);
+        pause.note(LEAST_EVENTS, true);
+        assert!(pause.is_over());
     }
 }

@@ -3,34 +3,43 @@
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// A number of permits, some of which are taken.
-pub(super) struct Permits {
-    all: usize,
+pub struct Permits {
     left: Mutex<usize>,
     given_back: Condvar,
 }
 
 impl Permits {
+    /// So many, and one at least.
     pub fn new(all: usize) -> Self {
-        Self { all, left: Mutex::new(all), given_back: Condvar::new() }
+        Self { left: Mutex::new(all.max(1)), given_back: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, usize> {
         self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits for so many, or for all if there are fewer.
+    /// Takes so many, or what is left; waits only while nothing is. Who waited until all of many are free at once would wait for as
+    /// long as others take one after the other.
     pub fn take(&self, count: usize) -> Taken<'_> {
-        let count = count.min(self.all);
-        let waited = self.given_back.wait_while(self.lock(), |left| *left < count);
-        *waited.unwrap_or_else(|poisoned| poisoned.into_inner()) -= count;
+        let waited = self.given_back.wait_while(self.lock(), |left| *left == 0);
+        let mut left = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+        let count = count.min(*left);
+        *left -= count;
         Taken { permits: self, count }
     }
 }
 
 /// Permits that go back when this is dropped.
-pub(super) struct Taken<'a> {
+pub struct Taken<'a> {
     permits: &'a Permits,
     count: usize,
+}
+
+impl Taken<'_> {
+    /// How many these are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
 }
 
 impl Drop for Taken<'_> {
@@ -46,6 +55,20 @@ mod tests {
 
     use super::*;
 
+    /// Fault: who wants many waits until nobody else has any.
+    #[test]
+    fn what_is_left_is_taken_without_waiting() {
+        let permits = Permits::new(5);
+        let one = permits.take(1);
+        let rest = permits.take(8);
+        assert_eq!((one.count(), rest.count()), (1, 4));
+        drop(one);
+        assert_eq!(permits.take(2).count(), 1);
+        drop(rest);
+        assert_eq!(permits.take(8).count(), 5);
+        assert_eq!(Permits::new(0).take(3).count(), 1);
+    }
+
     #[test]
     fn no_more_are_taken_than_there_are() {
         let (permits, held, most) = (Permits::new(5), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -55,10 +78,10 @@ mod tests {
                 scope.spawn(move || {
                     for _ in 0..50 {
                         let taken = permits.take(count);
-                        let now = held.fetch_add(taken.count, Ordering::SeqCst) + taken.count;
+                        let now = held.fetch_add(taken.count(), Ordering::SeqCst) + taken.count();
                         most.fetch_max(now, Ordering::SeqCst);
                         std::thread::yield_now();
-                        held.fetch_sub(taken.count, Ordering::SeqCst);
+                        held.fetch_sub(taken.count(), Ordering::SeqCst);
                     }
                 });
             }

@@ -157,7 +157,7 @@ impl PlanOnDevice {
             None => Some(vec![vec![]; block.sent.events]),
             Some(parts) => {
                 let best = self.score(lane, block, &parts, query)?;
-                programs.straight.note(best.is_some());
+                programs.straight.note(block.sent.events, best.is_some());
                 best
             }
         };
@@ -167,7 +167,7 @@ impl PlanOnDevice {
             return Ok(Some(BestByRelevance { best, by_record: None }));
         }
         let found = self.list_by_record(lane, block)?;
-        programs.few.note(found.is_some());
+        programs.few.note(block.sent.events, found.is_some());
         Ok(found.map(|found| BestByRelevance { best, by_record: Some(found) }))
     }
 

@@ -178,7 +178,7 @@ impl PlanOnDevice {
                 found => {
                     let found = found?;
                     let is_enough = looks_at_all || found.len() == events * most as usize;
-                    self.first_look.note(is_enough);
+                    self.first_look.note(events, is_enough);
                     if is_enough {
                         return Ok(found);
                     }
@@ -191,7 +191,7 @@ impl PlanOnDevice {
                 Err(error) if error.is_memory => {}
                 found => {
                     let found = found?;
-                    self.few.note(found.is_some());
+                    self.few.note(events, found.is_some());
                     if let Some(found) = found {
                         return Ok(found);
                     }
@@ -219,7 +219,9 @@ impl PlanOnDevice {
             let count = ends[last - 1] - starts(first);
             if count > 0 {
                 let bytes = count * WORD;
-                let room = if bytes < ROOM_STEP { bytes } else { bytes.next_multiple_of(ROOM_STEP) };
+                let has_room = bytes <= lane.found.bytes();
+                let room =
+                    if has_room || bytes < ROOM_STEP { bytes } else { bytes.next_multiple_of(ROOM_STEP) };
                 match lane.found.reserve(room).or_else(|_| lane.found.reserve(bytes)) {
                     Err(error) if error.is_memory && fit > 1 => {
                         at_once = count / 2;

@@ -25,6 +25,14 @@ const _: () = assert!(size_of::<CArray>() == size_of::<FFI_ArrowArray>());
 const _: () = assert!(align_of::<CArray>() == align_of::<FFI_ArrowArray>());
 
 impl CArray {
+    /// Refuses an array that says it has buffers, but not where.
+    pub fn check_buffers(&self, of: &DataType) -> Result<(), ArrowError> {
+        match self.n_buffers > 0 && self.buffers.is_null() {
+            true => Err(malformed(of, "has no pointers to its buffers")),
+            false => Ok(()),
+        }
+    }
+
     /// The arrays inside it, with their types: its children, or its dictionary.
     pub unsafe fn inside<'t>(
         &self,

@@ -65,6 +65,7 @@ unsafe extern "C" fn release(array: *mut CArray) {
 impl CArray {
     /// Whether it, or an array inside it, is an empty one that should have an offset.
     unsafe fn lacks_offsets(&self, of: &DataType) -> Result<bool, ArrowError> {
+        self.check_buffers(of)?;
         if self.length == 0 && has_offsets(of) {
             return Ok(true);
         }
@@ -81,6 +82,7 @@ impl CArray {
 impl Copies {
     /// A copy of the structures of one array. It is not released: what it points to belongs to `self`.
     unsafe fn copy(&mut self, array: &CArray, of: &DataType) -> Result<CArray, ArrowError> {
+        array.check_buffers(of)?;
         let mut copy = CArray { release: None, private_data: ptr::null_mut(), ..array.clone() };
         if array.length == 0 && has_offsets(of) {
             let count = usize::try_from(array.n_buffers).unwrap_or(0);

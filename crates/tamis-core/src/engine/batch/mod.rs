@@ -26,7 +26,7 @@ pub use answer::{BatchAnswer, BatchMatches, BatchOwners, BatchTopK};
 use budget::Budget;
 pub use rows::{BestMatchRows, Layout, MatchRows, Output, list_type};
 use rows::{FoundBest, Writer, WrittenBest, join};
-use threads::{GATHERED_AT_ONCE, helpers, in_blocks};
+use threads::{GATHERED_AT_ONCE, Helpers, in_blocks};
 
 /// How many events are matched together.
 fn width(device: Option<&DeviceMemory>) -> usize {
@@ -46,7 +46,6 @@ pub fn ask_events(
     output: Output,
 ) -> Result<BatchAnswer> {
     let filter = &query.filter();
-    index.device().inspect(|device| device.answers.begin_answer());
     let answer = match &query.ask {
         Ask::All => BatchAnswer::All(match_events(index, version, events, filter, threads, most, output)?),
         Ask::Count => BatchAnswer::Count(count_events(index, version, events, filter, threads)),
@@ -72,15 +71,16 @@ struct Thread<'e> {
 }
 
 impl<'e> Thread<'e> {
-    /// A block is gathered by so many threads.
     fn new(
         version: &'e dyn Version,
         events: &'e dyn EventSource,
         filter: &'e Filter<'e>,
         device: Option<&'e DeviceMemory>,
-        helpers: usize,
+        helpers: &'e Helpers,
     ) -> Self {
-        let on_device = device.and_then(|device| version.device_blocks(events, filter, device, helpers));
+        let Helpers { each, gathering } = helpers;
+        let on_device =
+            device.and_then(|device| version.device_blocks(events, filter, device, *each, gathering));
         Self { blocks: on_device.or_else(|| version.blocks(events, filter)), alone: Workspace::default() }
     }
 }
@@ -116,8 +116,8 @@ fn match_events(
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width_of_lists(device);
-    let helpers = helpers(events.len(), width, threads, threads);
-    let new_thread = || Thread::new(version, events, filter, device, helpers);
+    let helpers = Helpers::new(events.len(), width, threads, threads);
+    let new_thread = || Thread::new(version, events, filter, device, &helpers);
     let blocks = events.len().div_ceil(width);
     let memory = device.map(|device| &device.answers);
     let budget = Budget::new(most, threads.min(blocks));
@@ -134,7 +134,7 @@ fn match_events(
             let done = if let Some(found) = thread.found(block.clone(), most) {
                 observe(index, events, start, found.observed());
                 let started = Instant::now();
-                write_found(start, &*found, helpers, &mut writer)?;
+                write_found(start, &*found, helpers.each, &mut writer)?;
                 if let Some(device) = device {
                     device.end(HostStage::Write, started);
                 }
@@ -270,8 +270,8 @@ fn count_events(
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width(device);
-    let helpers = helpers(events.len(), width, threads, GATHERED_AT_ONCE);
-    let new_thread = || Thread::new(version, events, filter, device, helpers);
+    let helpers = Helpers::new(events.len(), width, threads, GATHERED_AT_ONCE);
+    let new_thread = || Thread::new(version, events, filter, device, &helpers);
     let at_once = if device.is_some() { threads.min(COUNTED_AT_ONCE) } else { threads };
     let blocks = in_blocks(events.len(), width, at_once, new_thread, |thread, range| {
         let mut counts = Vec::with_capacity(range.len());
@@ -307,8 +307,8 @@ pub fn count_by_subscription(
     let width = width(device);
     // A thread has counters for all subscriptions, so it answers one long run.
     let run = width * events.len().div_ceil(width).div_ceil(threads).max(1);
-    let helpers = helpers(events.len(), width, threads, GATHERED_AT_ONCE);
-    let new_thread = || Thread::new(version, events, filter, device, helpers);
+    let helpers = Helpers::new(events.len(), width, threads, GATHERED_AT_ONCE);
+    let new_thread = || Thread::new(version, events, filter, device, &helpers);
     let runs = in_blocks(events.len(), run, threads, new_thread, |thread, run| {
         let mut counts = RowCounts::new(&sizes);
         for start in run.clone().step_by(width) {
@@ -392,8 +392,8 @@ fn top_k_events(
     let device = index.device();
     let device = device.as_deref().filter(|device| device.is_usable());
     let width = width(device);
-    let helpers = helpers(events.len(), width, threads, threads);
-    let new_thread = || Thread::new(version, events, filter, device, helpers);
+    let helpers = Helpers::new(events.len(), width, threads, threads);
+    let new_thread = || Thread::new(version, events, filter, device, &helpers);
     let budget = Budget::new(most, threads.min(events.len().div_ceil(width)));
     let blocks = in_blocks(events.len(), width, threads, new_thread, |thread, range| {
         let (mut found, mut answered) = (FoundBest::default(), 0);

@@ -6,12 +6,26 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Blocks that are gathered for a device at once, where it takes longer than that: it waits for the first one.
+use crate::engine::permits::Permits;
+
+/// Blocks that are gathered for a device at once, where it takes longer than that: it waits for the first one. If more are processed
+/// at once, the others wait until some of the threads are free.
 pub const GATHERED_AT_ONCE: usize = 4;
 
-/// How many threads a block has for itself, where so many blocks are processed at once or fewer.
-pub fn helpers(len: usize, block: usize, threads: usize, at_once: usize) -> usize {
-    (threads / len.div_ceil(block).clamp(1, at_once.max(1))).max(1)
+/// The threads of a call, shared by its blocks.
+pub struct Helpers {
+    /// How many a block may have for itself.
+    pub each: usize,
+    /// How many gather blocks for a device, all together.
+    pub gathering: Permits,
+}
+
+impl Helpers {
+    /// Where so many blocks are gathered at once or fewer.
+    pub fn new(len: usize, block: usize, threads: usize, at_once: usize) -> Self {
+        let each = (threads / len.div_ceil(block).clamp(1, at_once.max(1))).max(1);
+        Self { each, gathering: Permits::new(threads) }
+    }
 }
 
 /// Calls `work` for every block of `0..len` and returns the results in the order of the blocks.

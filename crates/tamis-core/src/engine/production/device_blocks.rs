@@ -14,8 +14,9 @@ use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
     BestRows, DEVICE_WIDTH, DeviceMemory, DeviceResult, HeldSegment, HostStage, KeptFor, KeptRows,
-    ListedRows, LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
+    LEAST_EVENTS, ListedRows, LoadedRows, Pause, RowNumbers, RowOrder, RowQuery, Tokens,
 };
+use crate::engine::permits::Permits;
 use crate::engine::segment::Segment;
 use crate::engine::segment::device_plan::{by_priority, device_plan};
 use crate::error::Result;
@@ -24,9 +25,8 @@ use crate::query::{Filter, Measure, Ranking, Score, TopK};
 use crate::streaming_stores::extend_past_caches;
 use crate::subscription::IdKind;
 
-/// So many events are always worth starting the device; fewer are if they make so many pairs with the subscriptions. Others
-/// are matched here.
-const LEAST: usize = 256;
+/// Fewer events than [`LEAST_EVENTS`] are worth starting the device if they make so many pairs with the subscriptions. Others are
+/// matched here.
 const LEAST_PAIRS: usize = 1 << 21;
 
 /// A segment is run in this many parts at most. Each needs masks for all predicates, so more of them save little.
@@ -36,7 +36,7 @@ const MOST_PARTS: u32 = 64;
 const BEST_ROWS: usize = 32 * 1024;
 const TIMES_BEST_ROWS: usize = 4;
 
-/// If they are not enough for so many events of a block or fewer, this processor answers those.
+/// If they are not enough for so many events of a block or fewer, and for no more than one in so many, this processor answers those.
 const FEW_EVENTS: usize = 16;
 
 /// The ids of so many matches of an event are written past the caches.
@@ -56,6 +56,8 @@ pub struct BlocksOnDevice<'e> {
     least: usize,
     /// For each block.
     threads: usize,
+    /// For all blocks of a call.
+    permits: &'e Permits,
     workspace: Gathering<'e>,
     /// By part.
     tokens: Vec<Tokens>,
@@ -68,6 +70,7 @@ impl<'e> BlocksOnDevice<'e> {
         filter: &'e Filter<'e>,
         memory: &'e DeviceMemory,
         threads: usize,
+        permits: &'e Permits,
     ) -> Self {
         let rows: usize = view.parts.iter().map(|part| part.segment.len()).sum();
         Self {
@@ -76,8 +79,9 @@ impl<'e> BlocksOnDevice<'e> {
             filter,
             memory,
             here: HostBlocks::new(view, events, filter),
-            least: (LEAST_PAIRS / rows.max(1)).clamp(1, LEAST),
+            least: (LEAST_PAIRS / rows.max(1)).clamp(1, LEAST_EVENTS),
             threads,
+            permits,
             workspace: Gathering::default(),
             tokens: vec![],
         }
@@ -85,8 +89,20 @@ impl<'e> BlocksOnDevice<'e> {
 
     /// The events of a range, if the device is to match them.
     fn block(&self, range: Range<usize>) -> Option<Block<'e>> {
-        let is_for_device = (self.least..=DEVICE_WIDTH).contains(&range.len()) && self.memory.is_usable();
+        let events = range.len();
+        let is_for_device = (self.least..=DEVICE_WIDTH).contains(&events)
+            && self.memory.is_usable()
+            && (events >= LEAST_EVENTS || self.is_prepared() || self.memory.is_worth_preparing(events));
         is_for_device.then(|| Block::new(self.view, self.events, range)).flatten()
+    }
+
+    /// Whether all plans are on the device, and what the filter keeps of their rows is known. Both take longer than a small block.
+    fn is_prepared(&self) -> bool {
+        self.view.parts.iter().all(|part| {
+            let held = held_plan(&self.memory.plans.lock(), &part.segment);
+            let is_known = |rows: &LoadedRows| is_known(self.memory, self.view, part, rows, self.filter);
+            held.is_some_and(|held| held.iter().all(is_known))
+        })
     }
 
     /// What comes of `ask` for each part of each segment; `None` if the device failed, which is noted.
@@ -120,10 +136,11 @@ impl<'e> BlocksOnDevice<'e> {
             let catalog = &part.segment.layout.catalog;
             let tokens = &mut self.tokens[number];
             let threads = gathering_threads(block, self.threads);
-            let permits = self.memory.gathering.take(threads);
+            let of_call = self.permits.take(threads);
+            let of_all = self.memory.gathering.take(of_call.count());
             let started = Instant::now();
-            gather(block, catalog, threads, &mut self.workspace, tokens);
-            drop(permits);
+            gather(block, catalog, of_all.count(), &mut self.workspace, tokens);
+            drop((of_all, of_call));
             self.memory.end(HostStage::Gather, started);
             for rows in loaded.iter() {
                 let part = PartOnDevice {
@@ -181,7 +198,7 @@ impl<'e> BlocksOnDevice<'e> {
 
     /// All matches of a block, if the device is to find them: not if only few of its events will be answered.
     fn find(&mut self, range: Range<usize>, most: usize) -> Option<ListedMatches<'e>> {
-        if self.memory.events_with(most) < self.least {
+        if self.memory.events_with(most) < range.len().min(LEAST_EVENTS).max(self.least) {
             return None;
         }
         let block = self.block(range)?;
@@ -200,7 +217,9 @@ impl<'e> BlocksOnDevice<'e> {
             buffered,
             observed: Self::observed(&block, events),
         };
-        self.memory.note_matches(found.matches(), events);
+        if block.len() >= LEAST_EVENTS {
+            self.memory.note_matches(found.matches(), events);
+        }
         Some(found)
     }
 }
@@ -232,8 +251,7 @@ impl PartOnDevice<'_> {
     /// The rows that hold and have the highest priorities. Where few have to be looked at, the others are not evaluated at all.
     fn best(&self, query: RowQuery) -> DeviceResult<ListedPart> {
         let RowQuery { events, most, .. } = query;
-        let few = self.rows.best.get_or_init(|| best_rows(self.memory, self.part, self.rows));
-        if let Some(few) = few
+        if let Some(few) = self.of_highest_priority(events)
             && most as usize * TIMES_BEST_ROWS <= BEST_ROWS
             && few.pause.is_over()
         {
@@ -241,13 +259,26 @@ impl PartOnDevice<'_> {
             let mut found = self.list(&few.loaded, RowQuery { order: RowOrder::Id, ..query })?;
             let is_short = |at: &usize| found.listed.of(*at).len() < most as usize;
             let too_few_for: Vec<usize> = (0..events).filter(is_short).collect();
-            few.pause.note(too_few_for.len() <= FEW_EVENTS);
-            if too_few_for.len() <= FEW_EVENTS {
+            let is_enough = too_few_for.len() <= FEW_EVENTS.min(events / FEW_EVENTS);
+            few.pause.note(events, is_enough);
+            if is_enough {
                 found.too_few_for = too_few_for;
                 return Ok(found);
             }
         }
         self.list(self.rows, query)
+    }
+
+    /// The rows of highest priority, if there are such and they are worth preparing for so many events.
+    fn of_highest_priority(&self, events: usize) -> Option<&BestRows> {
+        let best = &self.rows.best;
+        let is_known = |few: &BestRows| is_known(self.memory, self.view, self.part, &few.loaded, self.filter);
+        let is_prepared = || best.get().is_some_and(|few| few.as_ref().is_none_or(is_known));
+        if events >= LEAST_EVENTS || is_prepared() || self.memory.is_worth_preparing(events) {
+            best.get_or_init(|| best_rows(self.memory, self.part, self.rows)).as_ref()
+        } else {
+            None
+        }
     }
 }
 
@@ -491,13 +522,28 @@ impl<'e> BlocksOnDevice<'e> {
     }
 }
 
+fn address(segment: &Arc<Segment>) -> usize {
+    Arc::as_ptr(segment).addr()
+}
+
+fn held_at(held: &HeldSegment) -> usize {
+    held.as_ptr().cast::<()>().addr()
+}
+
+/// The plans of a segment, if they are on the device.
+fn held_plan(
+    plans: &[(HeldSegment, Arc<[LoadedRows]>)],
+    segment: &Arc<Segment>,
+) -> Option<Arc<[LoadedRows]>> {
+    let plan = plans.iter().find(|(held, _)| held_at(held) == address(segment));
+    plan.map(|(_, plan)| plan.clone())
+}
+
 /// The plans of a segment, which are copied to the device when they are asked for first.
 fn loaded(memory: &DeviceMemory, view: &View, part: &Part) -> DeviceResult<Arc<[LoadedRows]>> {
     let mut plans = memory.plans.lock();
-    let address = |segment: &Arc<Segment>| Arc::as_ptr(segment).addr();
-    let held_at = |held: &HeldSegment| held.as_ptr().cast::<()>().addr();
-    if let Some((_, plan)) = plans.iter().find(|(held, _)| held_at(held) == address(&part.segment)) {
-        return Ok(plan.clone());
+    if let Some(plan) = held_plan(&plans, &part.segment) {
+        return Ok(plan);
     }
     // Those of segments that are gone. Others may be asked for again, by readers of another version.
     plans.retain(|(held, _)| held.strong_count() > 0);
@@ -554,13 +600,9 @@ fn kept_rows(
     if keeps.keeps_all() {
         return None;
     }
-    let wanted = (part.tombstones.seen_at(view.generation), format!("{:?}", filter.tags));
-    let rows_of = (Arc::as_ptr(&part.segment).addr(), loaded.rows.key());
+    let (rows_of, wanted) = remembered_as(view, part, loaded, filter);
     let mut kept = memory.kept.lock();
-    let is_known = |known: &KeptFor| {
-        known.rows_of == rows_of && known.wanted == wanted && known.moments.contains(&filter.now)
-    };
-    if let Some(at) = kept.iter().position(is_known) {
+    if let Some(at) = kept.iter().position(|known| known.is_for(rows_of, &wanted, filter.now)) {
         let known = kept.remove(at);
         kept.insert(0, known);
         return Some(kept[0].rows.clone());
@@ -578,6 +620,33 @@ fn kept_rows(
         known.rows_of != rows_of || held <= FILTERS
     });
     Some(rows)
+}
+
+/// Whether [`kept_rows`] answers without a look at each row.
+fn is_known(
+    memory: &DeviceMemory,
+    view: &View,
+    part: &Part,
+    loaded: &LoadedRows,
+    filter: &Filter<'_>,
+) -> bool {
+    let point = Event::default();
+    if RowFilter::new(view, part, filter, &point).keeps_all() {
+        return true;
+    }
+    let (rows_of, wanted) = remembered_as(view, part, loaded, filter);
+    memory.kept.lock().iter().any(|known| known.is_for(rows_of, &wanted, filter.now))
+}
+
+/// The rows that a filter is asked about, and what it wants of them, as [`KeptFor`] has them.
+fn remembered_as(
+    view: &View,
+    part: &Part,
+    loaded: &LoadedRows,
+    filter: &Filter<'_>,
+) -> ((usize, (bool, u32)), (u64, String)) {
+    let wanted = (part.tombstones.seen_at(view.generation), format!("{:?}", filter.tags));
+    ((address(&part.segment), loaded.rows.key()), wanted)
 }
 
 /// The moments around this one at which the same rows are active.

@@ -14,6 +14,7 @@ use super::statistics::statistics;
 use super::view::{Part, View};
 use crate::engine::contract::{Blocks, Location, Version, Work, Workspace, WrongKind};
 use crate::engine::device::DeviceMemory;
+use crate::engine::permits::Permits;
 use crate::engine::segment::matcher::Scratch;
 use crate::error::Result;
 use crate::event::value::Kind;
@@ -164,8 +165,9 @@ impl Version for View {
         filter: &'e Filter<'e>,
         memory: &'e DeviceMemory,
         threads: usize,
+        permits: &'e Permits,
     ) -> Option<Box<dyn Blocks + 'e>> {
-        Some(Box::new(BlocksOnDevice::new(self, events, filter, memory, threads)))
+        Some(Box::new(BlocksOnDevice::new(self, events, filter, memory, threads, permits)))
     }
 
     fn tag_counts(&self) -> BTreeMap<Box<str>, usize> {
