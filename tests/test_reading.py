@@ -8,6 +8,7 @@ import json
 import pickle
 import random
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -446,3 +447,36 @@ def test_arrays_inside_arrays_may_hold_what_no_value_can(items: list[Any], stric
     assert answer(event) == answer(text) == answer(tamis.Event(event))
     if not strict:
         assert {"e IS NULL", "e IS NOT NULL"} & set(index.match(event))
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ({"x": 1, "$event": {}}, '{"x": 1, "$event": {"x": 2}}'),
+        ({"$timestamp": 1, "x": 1}, '{"$timestamp": 1, "x": 1}'),
+        ({"x": {"b": 1, "$interval": [1, 2]}}, '{"x": {"b": 1, "$interval": [1, 2]}}'),
+    ],
+)
+def test_what_was_learnt_from_records_makes_no_json_valid(before: dict[str, Any], text: str) -> None:
+    index = tamis.Index()
+    index.add_many([1, 2], ["x > 0", "x.b > 0"])
+    with pytest.raises(tamis.EventError) as first:
+        index.match(text)
+    for _ in range(3):
+        index.match(before)
+        with pytest.raises(tamis.EventError) as later:
+            index.match(text)
+        assert str(later.value) == str(first.value)
+
+
+@pytest.mark.parametrize("of", [str, str.encode])
+def test_only_a_line_feed_ends_a_line(of: Callable[[str], Any]) -> None:
+    index = tamis.Index()
+    index.add("rule", "x > 1", priority=1.0)
+    text = of('{"id": "a", "x": 2, "s": "p\u2028q\u0085"}\r\n\n{"id": "b", "x": 2}')
+    assert index.match_batch(text)["event"].to_pylist() == [0, 1]
+    assert index.match_batch(text, key="id")["event"].to_pylist() == ["a", "b"]
+    found, refused = index.match_batch(text, on_error="collect")
+    assert (found["event"].to_pylist(), refused) == ([0, 1], [])
+    best = index.top_k_batch(text, k=1, score=lambda block: block.priority)
+    assert best["event"].to_pylist() == [0, 1]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from tamis._json_lines import json_lines
 from tamis._suggest import suggestion
 from tamis.errors import ArgumentError
 
@@ -114,7 +115,7 @@ def one_by_one(events: Any, *, has_columns: bool) -> Iterable[Any]:
         )
     records: Iterable[Any] = events
     if isinstance(events, (str, bytes)):
-        records = [line for line in events.splitlines() if line.strip()]
+        records = json_lines(events)
     elif hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
         records = pa.table(events).to_pylist()
     return records

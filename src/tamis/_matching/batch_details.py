@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from tamis._json_lines import json_lines
 from tamis._kernel import Event
 from tamis.errors import ArgumentError, EventError
 
@@ -35,7 +36,7 @@ def as_list(events: Any) -> list[Any] | None:
     [b'{"x": 1}', b'{"x": 2}']
     """
     if isinstance(events, str | bytes):
-        return [line for line in events.splitlines() if line.strip()]
+        return json_lines(events)
     return list(events) if isinstance(events, list | tuple) else None
 
 

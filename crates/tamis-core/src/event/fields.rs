@@ -236,8 +236,8 @@ impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
         't: 's,
     {
         let Self { terms, scratch, event, .. } = self;
-        scratch.last_len = event.values.len();
-        let Scratch { owned, computed, strings, places, .. } = scratch;
+        let read = event.values.len();
+        let Scratch { owned, computed, strings, places, last_len, .. } = scratch;
         let mut event: Event<'s> = event;
         for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
@@ -245,6 +245,7 @@ impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
         }
         event.values.extend(terms.strings().map(|id| (id, ValueRef::Array(strings))));
         sort(&mut event, terms)?;
+        *last_len = read;
         terms.compute(&mut event.values, computed);
         Ok(event)
     }

@@ -15,12 +15,17 @@ type Names = hashbrown::HashMap<Box<str>, u32, FxBuildHasher>;
 /// From this many fields on, everything is forgotten before the next event: names may be random.
 const MOST_FIELDS: usize = 4096;
 
+/// The same for the bytes of their names and paths.
+const MOST_BYTES: usize = 1 << 20;
+
 /// The fields of all events so far, as a tree. The first is the event itself.
 #[derive(Debug, Default)]
 pub(super) struct KnownFields {
     /// The attributes that this was learnt from.
     stamp: Stamp,
     fields: Vec<Field>,
+    /// Of all names and paths.
+    bytes: usize,
 }
 
 /// The place of a field in [`KnownFields`].
@@ -51,7 +56,7 @@ struct Inner {
     wanted: Wanted,
 }
 
-/// A name as JSON writes it, if that needs no escapes.
+/// A name as JSON writes it, if that needs no escapes and the name may stand anywhere.
 #[derive(Debug)]
 pub struct Quoted {
     text: Box<[u8]>,
@@ -68,7 +73,9 @@ impl Quoted {
         let held = text.len().min(HEAD);
         let mut head = [0; HEAD];
         head[..held].copy_from_slice(&text[..held]);
-        let is_plain = !name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
+        // Some names that begin with `$` may stand only in certain places, where their reader looks at them.
+        let is_plain =
+            !name.starts_with('$') && !name.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
         let head_bits = u128::MAX >> (8 * (HEAD - held));
         Self { text: text.into(), head: u128::from_le_bytes(head), head_bits, is_plain }
     }
@@ -98,9 +105,9 @@ impl Field {
 impl KnownFields {
     /// Before an event is read: forgets what was learnt from other attributes.
     pub fn prepare(&mut self, attributes: &Terms) {
-        if self.stamp != attributes.stamp() || self.fields.len() > MOST_FIELDS {
-            self.stamp = attributes.stamp();
-            self.fields.clear();
+        let is_large = self.fields.len() > MOST_FIELDS || self.bytes > MOST_BYTES;
+        if self.stamp != attributes.stamp() || is_large {
+            *self = Self { stamp: attributes.stamp(), ..Self::default() };
         }
         match self.fields.first_mut() {
             Some(event) => event.next = 0,
@@ -174,6 +181,7 @@ impl KnownFields {
         let place = record.inner.len() as u32;
         let attribute = attributes.of_field(&path);
         let wanted = Wanted { value: attribute.is_some(), fields: attributes.has_fields(&path) };
+        self.bytes += path.len() + 2 * name.len();
         record.inner.push(Inner { name: Quoted::new(name), field: new, wanted });
         record.by_name.insert(name.into(), place);
         record.next = place + 1;
@@ -254,5 +262,22 @@ mod tests {
             }
             assert!(known.fields.len() <= MOST_FIELDS + 1001);
         }
+    }
+
+    #[test]
+    fn long_names_are_forgotten_with_their_memory() {
+        let attributes = attributes(&["x"]);
+        let mut known = KnownFields::default();
+        for event in 0..20 {
+            known.prepare(&attributes);
+            known.field(None, &format!("{event}{}", "n".repeat(300_000)), &attributes);
+            assert!(known.bytes < MOST_BYTES + 1_000_000);
+        }
+        known.prepare(&attributes);
+        for name in 0..2 * MOST_FIELDS {
+            known.field(None, &name.to_string(), &attributes);
+        }
+        known.prepare(&attributes);
+        assert!(known.fields.capacity() < MOST_FIELDS);
     }
 }

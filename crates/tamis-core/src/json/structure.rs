@@ -38,7 +38,7 @@ pub(crate) use tokens::{Gathered, Marked, Tokens};
 
 const WIDTH: usize = 64;
 
-/// Longer texts are read byte by byte: tokens take up to six times the memory of the text.
+/// Longer texts are read byte by byte: tokens and brackets take up to ten times the memory of the text.
 const MOST_BYTES: usize = 1 << 28;
 
 /// As many bytes as places of two bytes tell apart.

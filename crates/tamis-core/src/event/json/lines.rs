@@ -101,7 +101,7 @@ impl<'t> JsonLines<'t> {
         }
     }
 
-    /// The place in a line as one in the whole text.
+    /// Gives an error the number of its line in the whole text; column and byte stay those in the line.
     fn put_line(&self, row: usize, error: &mut EventError) {
         // Some faults are those of the whole event; its line is known all the same.
         let place = error.place.get_or_insert(TextPlace { line: 1, column: 1, byte: 0 });
