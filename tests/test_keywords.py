@@ -340,6 +340,7 @@ PIPELINE_RULES = ["ANY(all_strings()) LIKE '% x'", "NOT ANY(all_strings()) LIKE 
 PIPELINE_FOUND = {(1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (3, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.spark_since("4.1")
 def test_the_pipeline(spark: Any, tmp_path: Path) -> None:

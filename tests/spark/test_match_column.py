@@ -119,6 +119,7 @@ def test_the_shape_is_chosen_and_explained(spark: Any) -> None:
     assert "shape          rows: 1 columns are asked for" in str(tamis.spark.explain(narrow))
 
 
+@pytest.mark.slow
 def test_a_watermark_survives_from_deduplication_to_windows(spark: Any, tmp_path: Path) -> None:
     """Deduplicated, matched and counted by window in one query, which gives finished windows only."""
     arrived = [

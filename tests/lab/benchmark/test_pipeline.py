@@ -39,14 +39,8 @@ def test_flink_finds_the_same_number(spark: Any) -> None:
     assert found["flink s"] > 0
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name == "join" else pytest.param(name, marks=pytest.mark.slow)
-        for name in RIVALS
-        if not name.startswith(("zen", "json-logic"))
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in RIVALS if not name.startswith(("zen", "json-logic"))])
 def test_rivals_find_the_same(spark: Any, name: str) -> None:
     workload = Equality(count=200, seed=3)
     table = workload.subscriptions_table()

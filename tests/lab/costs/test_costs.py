@@ -216,6 +216,7 @@ def test_nothing_to_count_is_refused() -> None:
         count_operations(["a = 1"], [])
 
 
+@pytest.mark.slow
 def test_command_compares_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = (Equality(count=300, seed=2), Dense(count=100, seed=2))
     monkeypatch.setattr("tamis_lab.costs.calibrate", lambda: calibrate(small))

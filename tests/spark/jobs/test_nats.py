@@ -99,6 +99,7 @@ def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp
     assert sorted(int(row.data) for row in written) == list(range(12))
 
 
+@pytest.mark.slow
 def test_lost_messages_are_not_passed_over(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run(**options: str) -> None:
         events = streaming(session, nats, stream, **options).load()
