@@ -540,17 +540,17 @@ enum Phase {
 /// Whether evaluating the rest together is cheaper than one by one, by what `done` events cost.
 ///
 /// Together, an entry, a unit and a key cost the same for one event as for all, but each event needs others. Most
-/// single-row units are proved by an entry, so the code of the others is what counts. One by one, most of the cost of an
-/// entry is to get to it, which entries of one key share. The weights are nanoseconds, fitted on conjunctive, equality,
-/// arbitrary and dense expressions, 10,000 and 100,000 of them, in blocks of 64 to 512 events.
+/// single-row units are proved by an entry, so the code of the others is what counts. The
+/// weights are nanoseconds. Those of one event by itself were fitted on conjunctive, equality, arbitrary and dense
+/// expressions, 10,000 to a million of them; those of a unit and of a key together are estimates from arbitrary
+/// expressions, 100,000 and a million of them, in blocks of 512 events.
 fn together_is_cheaper(layout: &Layout, work: &Work, done: usize, rest: usize) -> bool {
     let (done, rest) = (done as f64, rest as f64);
     let (candidates, evaluations) = (work.candidates as f64 / done, work.evaluations as f64 / done);
     let with_code = layout.units() - (layout.remembered - layout.single_row);
     let (entries, units, keys) = (layout.entries.len() as f64, with_code as f64, layout.keys() as f64);
-    let lists = candidates * (2.0 * keys / entries).min(1.0);
-    let one_by_one = (candidates * 1.2 + lists * 8.8 + evaluations * 12.0 + keys * 0.02) * rest;
+    let one_by_one = (candidates * 2.0 + evaluations * 90.0 + keys * 0.03) * rest;
     let entries_read = entries.min(candidates * rest);
     let units_run = units.min(evaluations * rest);
-    entries_read * 4.0 + units_run * 125.0 + keys * 15.0 < one_by_one
+    entries_read * 4.0 + units_run * 120.0 + keys * 15.0 < one_by_one
 }
