@@ -72,7 +72,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-spark-processes test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
+.PHONY: help build demo test test-rust test-python test-slow test-thorough test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -83,7 +83,7 @@ demo: .venv/.built-release .tools/java/bin/java ## Match a table and a stream of
 	@$(BIN)/python examples/demo.py
 
 # Many Python tests wait, for servers and Spark: the Rust tests are compiled and run beside them, and shown when done.
-test: .venv/.built-tests .tools/java/bin/java ## Run all tests but the slow ones and those of other Spark processes
+test: .venv/.built-tests .tools/java/bin/java ## Run all tests but the thorough and the slow ones
 	@$(MAKE) --no-print-directory --jobs 2 test-rust test-python
 
 test-rust: .venv/.synced
@@ -94,9 +94,9 @@ test-python: .venv/.built-tests .tools/java/bin/java
 	$(call say,Python tests)
 	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) $(PYTEST_ARGS)
 
-# They install the oldest release of Spark next to the one in .venv: a download of 300 MB the first time.
-test-spark-processes: .venv/.built-tests .tools/java/bin/java ## Run the tests that start a Spark of their own
-	@$(BIN)/python -m pytest --numprocesses 2 -m spark_processes tests/spark $(PYTEST_ARGS)
+# One of them installs the oldest release of Spark next to the one in .venv: a download of 300 MB the first time.
+test-thorough: .venv/.built-tests .tools/java/bin/java ## Run the tests that take seconds each
+	@$(BIN)/python -m pytest --numprocesses $(PYTEST_WORKERS) -m "thorough and not slow" $(PYTEST_ARGS)
 
 test-slow: .venv/.built-tests .tools/java/bin/java ## Run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

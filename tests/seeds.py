@@ -1,4 +1,4 @@
-"""How many random histories a default run plays: a few; `make test-slow` plays the others."""
+"""How many cases of one test a default run takes: a few. The other runs take the rest."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,13 @@ import pytest
 
 
 def few(seeds: Sequence[Any]) -> list[Any]:
-    """The seeds. All but the first third, and no fewer than three, are marked as slow."""
+    """The seeds. By default a ninth of them run; the rest of the first third is thorough, all others slow."""
     first = max(3, -(-len(seeds) // 3))
-    return [*seeds[:first], *(pytest.param(seed, marks=pytest.mark.slow) for seed in seeds[first:])]
+    rest = [pytest.param(seed, marks=pytest.mark.slow) for seed in seeds[first:]]
+    return [*first_of(seeds[:first], first // 3), *rest]
+
+
+def first_of(cases: Sequence[Any], count: int) -> list[Any]:
+    """The cases. All but the first `count` are marked as thorough."""
+    rest = (case if isinstance(case, tuple) else (case,) for case in cases[count:])
+    return [*cases[:count], *(pytest.param(*case, marks=pytest.mark.thorough) for case in rest)]

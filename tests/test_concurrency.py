@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tamis
+from seeds import first_of
 from tamis import Index
 from tamis.ranked import IntervalIndex
 
@@ -245,7 +246,7 @@ def forked(is_well: Callable[[], bool]) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("algorithm", "size"), [("auto", 200), ("auto", 2000), ("scan", 200)])
+@pytest.mark.parametrize(("algorithm", "size"), first_of([("auto", 200), ("auto", 2000), ("scan", 200)], 1))
 def test_forks_while_others_read_and_write(algorithm: str, size: int) -> None:
     index = Index(algorithm=algorithm)
     index.add_many(range(size), ["x > 1"] * size)
@@ -274,6 +275,7 @@ def test_forks_while_others_read_and_write(algorithm: str, size: int) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::tamis.ValueWarning")
 @FORKS
+@pytest.mark.thorough
 def test_forks_while_others_warn_of_values(forks: int) -> None:
     """A warning takes a lock with the interpreter in hand, which whoever forks waits for."""
     done = threading.Event()
@@ -340,6 +342,7 @@ def test_forks_while_insertions_wait_for_a_segment() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @FORKS
+@pytest.mark.thorough
 def test_forks_while_others_push(forks: int) -> None:
     flow = tamis.Flow()
     flow.stream("s")
@@ -354,6 +357,7 @@ def test_forks_while_others_push(forks: int) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @FORKS
+@pytest.mark.thorough
 def test_forks_while_others_ask_a_new_inner_index(forks: int) -> None:
     """The first question to the index of a quantifier prepares it, with the interpreter in hand."""
     event = {"items": [{"name": "a long name"}, {"name": "another"}]}
@@ -370,6 +374,7 @@ def test_forks_while_others_ask_a_new_inner_index(forks: int) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.thorough
 def test_forks_while_another_thread_asks_first() -> None:
     """The first event prepares the table of Booleans, for milliseconds: some of the forks come then."""
     rules = [f"b{number} = TRUE" for number in range(30_000)]
@@ -386,6 +391,7 @@ def test_forks_while_another_thread_asks_first() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @FORKS
+@pytest.mark.thorough
 def test_forks_while_others_ask_for_the_best_interval(forks: int) -> None:
     intervals = IntervalIndex(["x"])
     ids = itertools.count(1)

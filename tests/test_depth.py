@@ -125,6 +125,7 @@ def test_what_cannot_be_read_does_not_hide_it() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_rows_of_spark(spark: Any) -> None:
     """Between Spark and Python, Arrow itself takes no more than 64 levels."""
     import tamis.spark

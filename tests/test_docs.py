@@ -77,6 +77,7 @@ def test_every_table_has_a_header(page: Path) -> None:
             assert re.fullmatch(r"\|[-:| ]+", after), f"line {number}: {row}"
 
 
+@pytest.mark.thorough
 def test_the_site_builds_without_a_broken_link(tmp_path: Path) -> None:
     for folder in ("docs", "src", "tools"):
         shutil.copytree(

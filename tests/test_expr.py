@@ -51,6 +51,7 @@ class TestMeaning:
         for given_as in (text, text.encode(), tamis.Event(text)):
             assert to_builder(node).evaluate(given_as) == SHOWN[evaluate(node, event)]
 
+    @pytest.mark.thorough
     def test_the_deck_reaches_every_truth_of_every_operator(self) -> None:
         seen: dict[str, set[Truth]] = {}
         for node in strategies.collect(strategies.predicates(), 500):

@@ -343,6 +343,7 @@ PIPELINE_FOUND = {(1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (3, 2)}
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.spark_since("4.1")
+@pytest.mark.thorough
 def test_the_pipeline(spark: Any, tmp_path: Path) -> None:
     import tamis.spark
 

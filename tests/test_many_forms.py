@@ -53,6 +53,7 @@ def pairs(table: pa.Table, events: int) -> list[list[int]]:
     return found
 
 
+@pytest.mark.thorough
 def test_shards_agree(nodes: list[Node], events: list[Event]) -> None:
     shards = [Index() for _ in range(3)]
     for at, node in enumerate(nodes):
@@ -133,6 +134,7 @@ def small_quantifier(draw: random.Random) -> Node:
     return node
 
 
+@pytest.mark.thorough
 def test_thousands_of_quantifiers_in_one_index() -> None:
     draw = random.Random(20)
     rules = [small_quantifier(draw) for _ in range(2_000)]

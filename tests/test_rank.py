@@ -407,6 +407,7 @@ def test_new_scores_are_seen_everywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reweighted", [0, 30])
 @pytest.mark.parametrize("name", ["arbitrary", "dense"])
+@pytest.mark.thorough
 def test_the_best_of_many_candidates_are_those_of_the_definition(name: str, reweighted: int) -> None:
     """Enough candidates that they are decided by what they promise; few can be left out wrongly unseen."""
     workload = {"arbitrary": AbeGen(count=1_500, seed=5), "dense": Dense(count=12_000, seed=5)}[name]
@@ -606,6 +607,7 @@ def test_a_name_that_no_subscription_has_is_warned_of_once() -> None:
         index.top_k(event, score="sqrt(prize)")
 
 
+@pytest.mark.thorough
 def test_what_prunes_finds_the_same_as_what_looks_at_everything() -> None:
     """Enough large ORs that the bounds of blocks give way to those of single rows."""
     workload = AbeGen(count=4_000, seed=7)

@@ -98,6 +98,7 @@ def test_duckdb(duck: Any, judged: list[Judged], events: list[dict[str, Any]]) -
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_spark(spark: Any, judged: list[Judged], events: list[dict[str, Any]]) -> None:
     frame = spark.createDataFrame(table(events, pa.timestamp("us", tz="UTC"))).cache()
     for asked in questions(judged, "spark"):

@@ -157,6 +157,7 @@ def test_what_is_no_moment_is_refused() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_spark(spark: Any) -> None:
     import tamis.spark
 

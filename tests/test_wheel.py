@@ -41,6 +41,7 @@ def tracked(suffix: str) -> set[str]:
     return {name for name in found if "__pycache__" not in name}
 
 
+@pytest.mark.thorough
 def test_one_wheel_serves_every_python_from_3_11_on(wheel: Path) -> None:
     name, version, python, abi, _ = wheel.stem.split("-")
     assert (name, version, python, abi) == ("tamis", VERSION, "cp311", "abi3")
@@ -105,6 +106,7 @@ def run(python: Path, *arguments: str | Path) -> "subprocess.CompletedProcess[st
     return subprocess.run(arguments, cwd=folder, env=settings, check=False, capture_output=True, text=True)
 
 
+@pytest.mark.thorough
 def test_the_tour_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     python = environment(tmp_path, wheel)
     assert shutil.which("cargo", path=str(tmp_path / "bin")) is None

@@ -5,7 +5,7 @@ the package index into `.tools/spark/<release>` the first time; packages that Sp
 the version of `uv.lock`. The kernel is the one in `src`: it is built against the stable ABI, so every
 environment can use it. Tests that need a later Spark say so (`spark_since`) and are left out of older ones.
 
-`make test-spark-processes` runs a few tests on the oldest release.
+`make test-thorough` runs a few tests on the oldest release.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def run_tests(python: Path, tests: list[str], *, slow: bool) -> tuple[int, str]:
     """Run tests in an environment: the exit status of pytest, and how many tests passed and failed."""
     variables = {**os.environ, "PYSPARK_PYTHON": str(python)}
     command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-    command += ["-m", "slow or not slow"] if slow else []
+    command += ["-m", "slow or not slow" if slow else "not slow"]
     told = b""
     with subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, bufsize=0) as running:
         assert running.stdout is not None

@@ -14,6 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 BLOCKS = re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.thorough
 def test_every_example(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "tamis"

@@ -55,6 +55,7 @@ def test_who_lacks_the_laboratory_learns_where_the_command_is(without_lab: list[
     )
 
 
+@pytest.mark.thorough
 def test_the_rest_works_without_the_laboratory(without_lab: list[Path]) -> None:
     shown = run("--help", path=without_lab, isolated=True)
     assert shown.returncode == 0

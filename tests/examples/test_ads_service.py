@@ -81,6 +81,7 @@ def test_answers_come_ranked_with_their_pages(service: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_workers_share_one_snapshot_and_follow_it_under_load(service: str, snapshot: Path) -> None:
     before = of_both(service, lambda answer: answer["campaigns"] == 4)
     if Path("/proc/self/maps").exists():

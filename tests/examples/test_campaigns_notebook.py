@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import nbformat
+import pytest
 
 import run_notebook
 
@@ -10,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "campaigns.ipynb"
 
 
+@pytest.mark.thorough
 def test_the_notebook_runs_and_shows_what_is_stored() -> None:
     shown, stored = run_notebook.executed(NOTEBOOK), nbformat.read(NOTEBOOK, as_version=4)
     assert [kinds(cell) for cell in shown.cells] == [kinds(cell) for cell in stored.cells]

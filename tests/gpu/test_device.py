@@ -140,6 +140,7 @@ def test_a_device_answers_as_the_processor_does(kernels: Path, seed: int) -> Non
     assert stats["device_failure"] is None
 
 
+@pytest.mark.thorough
 def test_a_block_is_wider_than_a_warp(kernels: Path) -> None:
     """A thread has two lanes of a mask: those of the second one are events from 4,096 on."""
     draw = random.Random(31)
@@ -363,6 +364,7 @@ def test_too_little_memory_leaves_it_to_the_processor(kernels: Path) -> None:
     assert "100000 bytes" in index.stats()["device_failure"]
 
 
+@pytest.mark.thorough
 def test_any_limit_of_memory_gives_the_same_answers(kernels: Path) -> None:
     draw = random.Random(8)
     index = build(draw, 600, 2)
@@ -429,6 +431,7 @@ def test_a_forked_child_does_without_the_device(kernels: Path) -> None:
 
 @pytest.mark.parametrize("kind", [OUT_OF_MEMORY, LOST])
 @pytest.mark.parametrize("lasts", [True, False])
+@pytest.mark.thorough
 def test_whatever_fails_the_answer_is_right(faults: Faults, kind: int, lasts: bool) -> None:
     draw = random.Random(21)
     index = build(draw, 150, 2)

@@ -123,6 +123,7 @@ def test_weights_that_are_added_in_another_order_would_be_seen() -> None:
 
 
 @pytest.mark.parametrize("size", few(SIZES))
+@pytest.mark.thorough
 def test_more_candidates_than_a_bin_has_room_for(kernels: Path, size: tuple[int, int]) -> None:
     """Rows have the same bound, so that all of them are scored; those of events tie, or nearly all differ."""
     k, scores = size
@@ -256,6 +257,7 @@ def test_changes_reach_the_device(kernels: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*device memory")
+@pytest.mark.thorough
 def test_any_limit_of_memory_gives_the_same_answers(kernels: Path) -> None:
     draw = random.Random(17)
     index = tamis.Index(optimize="manual")
@@ -284,6 +286,7 @@ def test_any_limit_of_memory_gives_the_same_answers(kernels: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:the device failed")
 @pytest.mark.parametrize("kind", [OUT_OF_MEMORY, LOST])
+@pytest.mark.thorough
 def test_whatever_fails_the_answer_is_right(faults: Faults, kind: int) -> None:
     draw = random.Random(23)
     index = build(draw, 150, 2, TAME)

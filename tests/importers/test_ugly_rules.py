@@ -81,6 +81,7 @@ def test_sigma_refuses_with_the_place(text: str, said: str) -> None:
     assert said in refused.reason
 
 
+@pytest.mark.thorough
 def test_a_rule_of_a_megabyte_is_imported() -> None:
     values = ", ".join(f"a-rather-long-value-of-a-field-{number:09d}" for number in range(25_000))
     assert len(values) > 1_000_000

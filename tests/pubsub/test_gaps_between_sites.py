@@ -80,6 +80,7 @@ async def drop_and_return(sites: Sites, name: str, *, rounds: int) -> None:
 
 
 @pytest.mark.parametrize("cuts", [("ab",), ("bc", "ab")], ids=["at its origin", "on its way"])
+@pytest.mark.thorough
 def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
     tmp_path: Path, cuts: tuple[str, ...]
 ) -> None:
@@ -117,6 +118,7 @@ def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
 
 
 @pytest.mark.parametrize("rounds", [1, 40])
+@pytest.mark.thorough
 def test_a_gap_that_is_dropped_in_its_turn_still_counts_all_that_it_stood_for(
     tmp_path: Path, rounds: int
 ) -> None:

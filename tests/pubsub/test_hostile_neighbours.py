@@ -17,6 +17,7 @@ import pytest
 
 from pubsub.logs import run
 from pubsub.several_sites import Sites
+from seeds import first_of
 from tamis.pubsub import keys
 from tamis.pubsub.log import STATE, Entry
 from tamis.pubsub.records import MOST_NUMBER
@@ -183,7 +184,7 @@ def test_sites_have_a_number(tmp_path: Path) -> None:
     run(main)
 
 
-@pytest.mark.parametrize("beyond", [-1, 0, 1, 2, 60_000_000])
+@pytest.mark.parametrize("beyond", first_of([60_000_000, -1, 0, 1, 2], 1))
 @pytest.mark.parametrize("what", ["c.evil", "c.carl=2Es"])
 def test_no_number_makes_others_deaf_for_a_site(tmp_path: Path, what: str, beyond: int) -> None:
     """A lie at the limit of what is believed, or beyond it, and then a new subscription."""

@@ -109,6 +109,7 @@ async def pause_between_writes(router: RouterProcess, file: Path) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.thorough
 def test_routers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/site.db"
     with ExitStack() as stack:

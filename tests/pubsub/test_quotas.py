@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from pubsub.logs import run
+from seeds import few
 from tamis.errors import ArgumentError
 from tamis.pubsub import Grant, connect, keys
 from tamis.pubsub.log import STATE, Entry
@@ -57,9 +58,7 @@ def one_change(chance: random.Random) -> Entry:
     return Entry(*key, Subscription(chance.choice(TEXTS)).body())
 
 
-@pytest.mark.parametrize(
-    "seed", [seed if seed < 8 else pytest.param(seed, marks=pytest.mark.slow) for seed in range(24)]
-)
+@pytest.mark.parametrize("seed", few(range(24)))
 def test_all_routers_of_a_site_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(tables, "ADDED_AT_ONCE", chance.choice([1, 3, 250_000]))

@@ -39,6 +39,7 @@ def forget() -> None:
     change_log._held.clear()
 
 
+@pytest.mark.thorough
 def test_the_hundredth_change_costs_what_the_first_did(store: CountedDirectory) -> None:
     costs = []
     for number in range(320):

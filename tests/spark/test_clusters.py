@@ -151,7 +151,7 @@ def through_connect(folder: Path, job: Path, *arguments: str) -> dict[str, Any]:
     return last
 
 
-@pytest.mark.spark_processes
+@pytest.mark.thorough
 @pytest.mark.spark_since("4.0")  # the package of 3.5 has no server
 def test_connect(tmp_path: Path) -> None:
     """The same program, unchanged, through a Connect server that it starts."""

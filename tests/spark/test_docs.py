@@ -27,5 +27,6 @@ def test_python_blocks(page: Path) -> None:
     [module for module in modules() if needs_spark(module.__name__)],
     ids=lambda module: module.__name__,
 )
+@pytest.mark.thorough
 def test_docstrings(module: ModuleType) -> None:
     run_docstrings(module)

@@ -125,6 +125,7 @@ def test_copies_of_a_matched_frame(spark: Any, index: Any) -> None:
     assert others.count() == sum(count * (count - 1) // 2 for count in per_event.values())
 
 
+@pytest.mark.thorough
 def test_values_that_are_drawn_anew_are_drawn_once(spark: Any) -> None:
     rules = spark.createDataFrame([(at, f"x = {at}") for at in range(10)], "id int, expression string")
     index = tamis.spark.build(rules)

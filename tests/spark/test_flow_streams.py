@@ -155,6 +155,7 @@ def test_events_that_wait_count_toward_the_limit() -> None:
         take(bucket, Step(2_000_001, {}, [], [(0, packed(future))]))
 
 
+@pytest.mark.thorough
 def test_what_is_shed_does_not_depend_on_having_been_read_again() -> None:
     definition = Definition(STREAMS, limit=30_000, on_limit="shed")
     pairs = "SELECT x.seq, y.seq AS other FROM a RANGE 5m AS x JOIN b RANGE 5m AS y ON x.user = y.user"
@@ -182,6 +183,7 @@ def rocksdb(spark: Any) -> Iterator[Any]:
 
 @pytest.mark.spark_since("4.0")
 @pytest.mark.filterwarnings("ignore:query .* cannot be split")
+@pytest.mark.thorough
 def test_as_one_process(rocksdb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tamis.spark.flows import processor
 

@@ -52,6 +52,7 @@ def test_hit_rates_and_dead_rules(spark: Any, events: Any) -> None:
     assert [id for id, row in tested.items() if row.dead] == ["dead"]
 
 
+@pytest.mark.thorough
 def test_what_a_change_gains_and_loses(spark: Any, events: Any, tmp_path: Path) -> None:
     old, new = truth(events, BEFORE), truth(events, AFTER)
     store = tamis.spark.SubscriptionStore(tmp_path / "store")

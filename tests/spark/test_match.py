@@ -180,6 +180,7 @@ def test_details_of_subscriptions_arrive(spark: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.thorough
 def test_very_many_matches_of_one_event(spark: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_index, "ROWS_PER_FILE", count // 2)
     rules = spark.range(0, count, numPartitions=2).selectExpr("id", "'x > ' || id % 10 AS expression")
@@ -426,6 +427,7 @@ def test_a_repeated_id_is_shown_with_the_other_expression(spark: Any) -> None:
         tamis.spark.build(rules)
 
 
+@pytest.mark.thorough
 def test_footers_of_many_files_are_read_side_by_side_and_small_ones_share_tasks(
     spark: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

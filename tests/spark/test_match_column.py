@@ -120,6 +120,7 @@ def test_the_shape_is_chosen_and_explained(spark: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_watermark_survives_from_deduplication_to_windows(spark: Any, tmp_path: Path) -> None:
     """Deduplicated, matched and counted by window in one query, which gives finished windows only."""
     arrived = [

@@ -26,9 +26,9 @@ MORE = [
 ]
 
 
-@pytest.mark.spark_processes
+@pytest.mark.thorough
 def test_the_oldest_release() -> None:
-    """`make test` has installed it; without make, the first run downloads 300 MB."""
+    """The first run downloads 300 MB."""
     status, counted = spark_matrix.run_tests(spark_matrix.environment(OLDEST), FEW, slow=False)
     assert status == 0
     assert counted == f"{len(FEW)} passed"

@@ -30,6 +30,7 @@ def clashing(spark: Any) -> Any:
         spark.conf.unset("spark.sql.caseSensitive")
 
 
+@pytest.mark.thorough
 def test_columns_that_differ_in_case_only_are_no_obstacle_until_rules_ask_for_them(
     spark: Any, clashing: Any
 ) -> None:

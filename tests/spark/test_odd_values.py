@@ -104,6 +104,7 @@ BROKEN = """
 """
 
 
+@pytest.mark.thorough
 def test_strings_that_are_not_utf8_stop_nothing(spark: Any, tmp_path: Path) -> None:
     """One of them would stop a stream for good; they are what they are, and match no valid string."""
     texts = [

@@ -44,6 +44,7 @@ def single(rules: Any) -> tamis.spark.BuiltIndex:
 
 
 @pytest.mark.parametrize("shards", [pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.thorough
 def test_sharding_changes_no_answer(
     single: tamis.spark.BuiltIndex, rules: Any, events: Any, shards: int
 ) -> None:
@@ -82,6 +83,7 @@ def test_ranked_as_on_one_machine(spark: Any) -> None:
             assert rows(plan.match(events, k=2, score=score, weights={"x": 0.5})) == expected
 
 
+@pytest.mark.thorough
 def test_an_event_visits_few_shards(spark: Any) -> None:
     workload = BookAuction(count=3000)
     rules = generate_subscriptions(spark, workload)
@@ -98,6 +100,7 @@ def test_an_event_visits_few_shards(spark: Any) -> None:
     assert min(sizes) > 0
 
 
+@pytest.mark.thorough
 def test_sources_visit_only_what_they_might_match(spark: Any) -> None:
     rules = spark.createDataFrame(
         [
@@ -166,6 +169,7 @@ def test_the_planner_says_why() -> None:
 
 
 @pytest.mark.parametrize("plan", [pytest.param("replicated", marks=pytest.mark.slow), "sharded"])
+@pytest.mark.thorough
 def test_ids_given_twice_are_noticed_in_every_plan(spark: Any, plan: str) -> None:
     rules = spark.createDataFrame([("a", "x = 1"), ("a", "y = 2"), ("b", "x = 1")], RULES)
     events = spark.createDataFrame([(1, 1, 2)], "event_id int, x int, y int")

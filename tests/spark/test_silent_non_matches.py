@@ -20,6 +20,7 @@ def found(frame: Any) -> list[tuple[Any, ...]]:
     return sorted((row.event_id, row.subscription) for row in frame.collect())
 
 
+@pytest.mark.thorough
 def test_names_mean_columns_as_spark_resolves_them(spark: Any, tmp_path: Path) -> None:
     """Truth is what Spark itself selects with the same names."""
     events = spark.sql("""

@@ -124,6 +124,7 @@ def test_sets_around_the_limit(spark: Any, monkeypatch: pytest.MonkeyPatch, rows
 
 
 @pytest.mark.usefixtures("limit")
+@pytest.mark.thorough
 def test_the_plan_is_the_one_that_fits_or_was_asked_for(spark: Any) -> None:
     rules = spark.createDataFrame(RULES, COLUMNS)
     built = [

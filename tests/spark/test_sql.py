@@ -90,6 +90,7 @@ def test_the_version_is_leased(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.spark_since("4.0")
+@pytest.mark.thorough
 def test_columns_that_no_rule_asks_for_may_have_any_type(spark: Any) -> None:
     """Spark cannot hand a VARIANT or a map of numbers to a table function, and need not."""
     rules = spark.createDataFrame([("a", "x > 1 AND p.y = 2")], "id string, expression string")

@@ -241,6 +241,7 @@ def test_a_replacement_forgets_no_sequence(spark: Any, store: tamis.spark.Subscr
     assert held(store, spark, x=2) == ["b"]
 
 
+@pytest.mark.thorough
 def test_a_change_may_be_for_one_source(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
     changes = [("add", 1, "a", "x > 1", "shop"), ("add", 2, "b", "x > 1", None)]
     store.apply_changes(spark.createDataFrame(changes, f"{CHANGES}, source string"))
@@ -384,6 +385,7 @@ def test_a_running_stream_follows_when_the_store_gets_more_shards_and_fewer(
     assert shards_were == [2, 5, 1]
 
 
+@pytest.mark.thorough
 def test_a_replayed_foreach_batch_uses_the_version_it_had(
     spark: Any, store: tamis.spark.SubscriptionStore, tmp_path: Path
 ) -> None:
@@ -516,6 +518,7 @@ def test_rules_for_columns_that_events_lack_are_refused_when_asked_to(
     assert held(store, spark, amount=2) == ["a"]
 
 
+@pytest.mark.thorough
 def test_change_data_of_a_table_become_changes(spark: Any, store: tamis.spark.SubscriptionStore) -> None:
     """As Delta's feed has them; a commit that rewrites the table deletes each rule and inserts it again."""
     columns = "rule string, text string, _change_type string, _commit_version bigint"

@@ -70,6 +70,7 @@ def wait_for_counts(folder: Path, step: str, micro_batches: int, job: Any = None
 
 @pytest.mark.slow
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_micro_batches_are_counted_while_a_query_runs_and_when_it_fails(spark: Any, tmp_path: Path) -> None:
     """A query that never ends, stopped; and one whose second micro-batch fails: the others are counted."""
     arrive(tmp_path, 0, rows=3)

@@ -35,6 +35,7 @@ def test_python_3_8_can_read_it(name: str) -> None:
     ast.parse((SCRIPT.parent / name).read_text(), feature_version=(3, 8))
 
 
+@pytest.mark.thorough
 def test_without_a_package_index_it_says_what_is_missing(tmp_path: Path) -> None:
     done = bootstrap(tmp_path / "tools", old=False, PIP_NO_INDEX="1", PIP_FIND_LINKS="")
     assert done.returncode != 0

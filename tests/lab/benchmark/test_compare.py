@@ -75,6 +75,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> inputs.Inputs:
     return inputs.prepare("dense", 400, seed=3, cache=tmp_path_factory.mktemp("cache"))
 
 
+@pytest.mark.thorough
 def test_a_side_measured_against_itself_gives_every_figure_and_the_same_answers(
     small: inputs.Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_wrong_arguments_are_explained(
     assert expected in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.thorough
 def test_the_exit_status_tells_that_an_answer_differs(
     worse: builds.Build, small: inputs.Inputs, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def test_every_figure_is_measured(name: str) -> None:
     assert steps
 
 
+@pytest.mark.thorough
 def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["equality"], scales="500", seed=3, output=tmp_path, effort=TINY)
     (path,) = tmp_path.glob("kernel-*.json")

@@ -40,6 +40,7 @@ def _rules(workload: Workload) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+@pytest.mark.thorough
 def test_python_means_the_same(workload: Workload) -> None:
     matches = 0
     for text, tree in _rules(workload):

@@ -41,6 +41,7 @@ def test_flink_finds_the_same_number(spark: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RIVALS if not name.startswith(("zen", "json-logic"))])
+@pytest.mark.thorough
 def test_rivals_find_the_same(spark: Any, name: str) -> None:
     workload = Equality(count=200, seed=3)
     table = workload.subscriptions_table()

@@ -169,6 +169,7 @@ def test_ranking_by_operations_is_the_ranking_of_the_algorithms(workload: Worklo
     assert all(model[less] < model[more] for less, more in apart), (model, real)
 
 
+@pytest.mark.thorough
 def test_prices_are_found_again_from_times_made_with_them() -> None:
     counted = [_counted(workload) for workload in WORKLOADS]
     counted += [_counted(replace(workload, count=100)) for workload in WORKLOADS]  # type: ignore[type-var]
@@ -180,6 +181,7 @@ def test_prices_are_found_again_from_times_made_with_them() -> None:
     assert all(price >= 0 for price in found.of["cluster"].values())
 
 
+@pytest.mark.thorough
 def test_prices_measured_here_pick_an_algorithm_that_holds_everything() -> None:
     prices = calibrate([Equality(count=300, seed=2), Dense(count=100, seed=2), AdsLike(count=200, seed=2)])
     assert set(prices.of) == set(TIMED)
@@ -217,6 +219,7 @@ def test_nothing_to_count_is_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_command_compares_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = (Equality(count=300, seed=2), Dense(count=100, seed=2))
     monkeypatch.setattr("tamis_lab.costs.calibrate", lambda: calibrate(small))

@@ -38,6 +38,7 @@ EXPERIMENTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_runs_tiny(name: str) -> None:
     result = _run(name)

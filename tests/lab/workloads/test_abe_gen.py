@@ -61,6 +61,7 @@ def test_depth_is_that_of_the_tree(depth: int, nested: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_two_to_three_percent_match() -> None:
     workload = AbeGen(count=1_000)
     texts = workload.subscriptions_table()["expression"].to_pylist()[:400]

@@ -20,6 +20,7 @@ def _matched_share(workload: Workload, events: int = 500) -> float:
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 @pytest.mark.parametrize("probability", [0.001, 0.01, 0.09])
+@pytest.mark.thorough
 def test_match_probability(alpha: float, probability: float) -> None:
     workload = BeGen(count=5_000, attribute_alpha=alpha, match_probability=probability)
     assert _matched_share(workload) == pytest.approx(probability, rel=0.15)

@@ -16,6 +16,7 @@ EVERY = pytest.mark.parametrize("kind", WORKLOADS.values(), ids=list(WORKLOADS))
 
 
 @EVERY
+@pytest.mark.thorough
 def test_same_seed_same_rows(kind: type[Workload]) -> None:
     first, again, other = (kind(count=2_000, seed=seed) for seed in (5, 5, 6))
     assert first.subscriptions_table().equals(again.subscriptions_table())
@@ -44,6 +45,7 @@ def test_a_smaller_workload_is_the_beginning_of_a_larger_one(kind: type[Workload
 
 
 @EVERY
+@pytest.mark.thorough
 def test_parts_make_the_whole(kind: type[Workload]) -> None:
     workload = kind(count=BLOCK + 100)
     cuts = [0, 50, BLOCK + 1, BLOCK + 100]
@@ -84,6 +86,7 @@ def test_events_are_the_same_in_every_form(kind: type[Workload]) -> None:
 
 
 @EVERY
+@pytest.mark.thorough
 def test_parquet_holds_what_the_stream_yields(kind: type[Workload], tmp_path) -> None:
     workload = kind(count=500)
     seen: list[int] = []
@@ -121,6 +124,7 @@ def test_an_event_has_the_asked_number_of_attributes() -> None:
     assert {len(event) for event in Equality(count=1, event_size=7).events(100)} == {7}
 
 
+@pytest.mark.thorough
 def test_dense_matches_between_a_tenth_of_a_percent_and_one_percent() -> None:
     workload = Dense(count=1_000)
     texts = workload.subscriptions_table()["expression"].to_pylist()

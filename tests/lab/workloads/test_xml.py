@@ -36,6 +36,7 @@ def test_paths_are_distinct_and_some_are_true(kind: str) -> None:
     assert 0 < true < 3 * len(written)
 
 
+@pytest.mark.thorough
 def test_parameters_do_what_they_say() -> None:
     assert not any("*" in path or "//" in path for path in paths(200, wildcard=0, descendant=0))
     assert not any("[" in path for path in paths(50, predicates=0, wildcard=0.3, descendant=0.3))

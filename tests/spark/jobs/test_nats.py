@@ -77,6 +77,7 @@ def test_an_empty_stream_gives_no_rows(session: Any, nats: Any, stream: str) -> 
     assert reader(session, nats, stream).load().collect() == []
 
 
+@pytest.mark.thorough
 def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run() -> list[int]:
         """Run all that is there, and say how many rows each micro-batch had."""
@@ -100,6 +101,7 @@ def test_a_stream_resumes_where_it_was(session: Any, nats: Any, stream: str, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_lost_messages_are_not_passed_over(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     def run(**options: str) -> None:
         events = streaming(session, nats, stream, **options).load()
@@ -157,6 +159,7 @@ def test_a_task_that_fails_half_way_publishes_nothing_twice(nats: Any, stream: s
     assert [int(message.data) for message in nats.messages(stream)] == list(range(20))
 
 
+@pytest.mark.thorough
 def test_a_replayed_micro_batch_publishes_nothing_twice(
     session: Any, nats: Any, stream: str, tmp_path: Path
 ) -> None:

@@ -141,6 +141,7 @@ def test_a_snapshot(spark: Any, folder: Path) -> None:
     assert (report.events, report.matches) == (60, len(oracle()))
 
 
+@pytest.mark.thorough
 def test_bad_subscriptions_stop_the_job_or_are_reported(spark: Any, folder: Path) -> None:
     pq.write_table(pa.table({"id": ["a", "b"], "expression": ["x > 2", "x >"]}), folder / "bad.parquet")
     subscriptions = {"format": "parquet", "path": f"{folder}/bad.parquet"}
@@ -152,6 +153,7 @@ def test_bad_subscriptions_stop_the_job_or_are_reported(spark: Any, folder: Path
     assert "quarantined    1 subscriptions" in str(report)
 
 
+@pytest.mark.thorough
 def test_columns_can_be_chosen(spark: Any, folder: Path) -> None:
     events = {
         "format": "parquet",
@@ -163,6 +165,7 @@ def test_columns_can_be_chosen(spark: Any, folder: Path) -> None:
     assert {row.subscription for row in spark.read.parquet(f"{folder}/out").collect()} == {"c"}
 
 
+@pytest.mark.thorough
 def test_a_stream_of_files_with_changes(spark: Any, folder: Path) -> None:
     changes = folder / "changes"
     changes.mkdir()
@@ -241,7 +244,7 @@ def test_nats_to_nats(spark: Any, folder: Path, nats: Any) -> None:
         run(spark, {**job, "events": source, "checkpoint": f"{folder}/checkpoint-2"})
 
 
-@pytest.mark.spark_processes
+@pytest.mark.thorough
 def test_the_command(folder: Path, spark: Any, tamis_command: Callable[..., Any]) -> None:
     """A process of its own, with its own session."""
     settings = {"master": "local[2]", "settings": {"spark.ui.enabled": False}}
