@@ -18,7 +18,7 @@ FUZZ_SECONDS ?= 300
 # Passed on to pytest, for example `make test PYTEST_ARGS="-k oracle"`.
 PYTEST_ARGS ?=
 # How many processes share the tests (see tests/scheduling.py). More than there are cores: many tests wait.
-PYTEST_WORKERS ?= 6
+PYTEST_WORKERS ?= 5
 # How the kernel is compiled: `release` for use and measurements, `tests` for tests (see Cargo.toml).
 PROFILE ?= release
 # Passed on to bench/pubsub.py, for example `make bench-pubsub PUBSUB_ARGS="--subscriptions 1M"`.

@@ -1,6 +1,6 @@
 """Which process runs which tests where several do: those of a file share one, so that fixtures are made once.
 
-Files that use Spark go to three processes: a session takes seconds and half a gigabyte.
+Files that use Spark go to two processes: a session takes seconds and half a gigabyte.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
-SPARK_SESSIONS = 3
+SPARK_SESSIONS = 2
 USES_SPARK = re.compile(r"mark\.spark\b|\bspark: [A-Z]|getfixturevalue\(.spark")
 
 

@@ -8,12 +8,16 @@ import pytest
 
 def few(seeds: Sequence[Any]) -> list[Any]:
     """The seeds. By default a ninth of them run; the rest of the first third is thorough, all others slow."""
-    first = max(3, -(-len(seeds) // 3))
-    rest = [pytest.param(seed, marks=pytest.mark.slow) for seed in seeds[first:]]
-    return [*first_of(seeds[:first], first // 3), *rest]
+    third = max(3, -(-len(seeds) // 3))
+    ninth = third // 3
+    return [
+        *seeds[:ninth],
+        *(pytest.param(seed, marks=pytest.mark.thorough) for seed in seeds[ninth:third]),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in seeds[third:]),
+    ]
 
 
 def first_of(cases: Sequence[Any], count: int) -> list[Any]:
-    """The cases. All but the first `count` are marked as thorough."""
+    """The cases, a tuple for several arguments. All but the first `count` are marked as thorough."""
     rest = (case if isinstance(case, tuple) else (case,) for case in cases[count:])
     return [*cases[:count], *(pytest.param(*case, marks=pytest.mark.thorough) for case in rest)]

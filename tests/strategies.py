@@ -570,5 +570,10 @@ def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     return random.Random(count).sample(list(examples.values()), count)
 
 
-# Events of every kind. An expression is judged on all of them, not on one lucky draw.
-DECK = collect(events(intervals=True), 60)
+@cache
+def deck() -> list[dict[str, Any]]:
+    """Events of every kind. An expression is judged on all of them, not on one lucky draw.
+
+    Call it once before a test that draws: Hypothesis cannot draw within drawing.
+    """
+    return collect(events(intervals=True), 60)

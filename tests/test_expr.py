@@ -24,9 +24,15 @@ def for_kernel(event: dict[str, Any]) -> dict[str, Any]:
     return {name: swap.get(type(value), lambda same: same)(value) for name, value in event.items()}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def drawn() -> None:
+    """Draw the deck before a test draws."""
+    strategies.deck()
+
+
 def check(node: Node, expression: Expression, event: dict[str, Any]) -> None:
     """The expression has the truth that the oracle sees in the node, for the event and for the deck."""
-    for each in (event, *strategies.DECK):
+    for each in (event, *strategies.deck()):
         assert expression.evaluate(for_kernel(each)) == SHOWN[evaluate(node, each)], each
 
 
@@ -56,7 +62,7 @@ class TestMeaning:
         seen: dict[str, set[Truth]] = {}
         for node in strategies.collect(strategies.predicates(), 500):
             outcomes = seen.setdefault(node.operator, set())
-            outcomes.update(evaluate(node, event) for event in strategies.DECK)
+            outcomes.update(evaluate(node, event) for event in strategies.deck())
         for operator, outcomes in seen.items():
             assert {TRUE, FALSE} <= outcomes, operator
             assert UNDEFINED in outcomes or operator == "IS NULL", operator

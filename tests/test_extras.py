@@ -35,7 +35,6 @@ def test_from_the_sources_alone_the_folder_is_named() -> None:
 
 HIDE = """
 import sys
-from seeds import first_of
 class Hidden:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {packages!r}:

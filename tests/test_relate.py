@@ -5,6 +5,7 @@ import pickle
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,15 +17,28 @@ import strategies
 import tamis
 from events import to_dict
 from oracle import Node, evaluate
-from strategies import DECK
+from strategies import deck
 from tamis import col, parse, relate
 from writer import to_builder
 
 MEASURES = ["accuracy", "efficiency", "memory", "accuracy-occurrence", "accuracy-distance"]
-POINTS = strategies.collect(strategies.events(), 25)
-INTERVALS = DECK[:25]
 
 expressions = strategies.expressions(depth=3)
+
+
+@cache
+def points() -> list[dict[str, Any]]:
+    return strategies.collect(strategies.events(), 25)
+
+
+def intervals() -> list[dict[str, Any]]:
+    return deck()[:25]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def drawn() -> None:
+    """Draw these events before a test draws."""
+    points(), intervals()
 
 
 def is_match(node: Node, event: dict[str, Any]) -> bool:
@@ -37,7 +51,7 @@ def is_match(node: Node, event: dict[str, Any]) -> bool:
 @given(expressions, expressions)
 def test_no_event_contradicts_a_relation(a: Node, b: Node) -> None:
     left, right = to_builder(a), to_builder(b)
-    wanted = [event for event in POINTS if is_match(b, event)]
+    wanted = [event for event in points() if is_match(b, event)]
     both = [event for event in wanted if is_match(a, event)]
     only_b = [event for event in wanted if not is_match(a, event)]
     assert left.overlaps(right) or not both
@@ -61,7 +75,7 @@ def test_an_example_is_one(a: Node, b: Node) -> None:
 @given(expressions, expressions)
 def test_structure_holds_for_intervals(a: Node, b: Node) -> None:
     if to_builder(a).covers(to_builder(b), intervals=True):
-        assert not [event for event in INTERVALS if is_match(b, event) and not is_match(a, event)]
+        assert not [event for event in intervals() if is_match(b, event) and not is_match(a, event)]
 
 
 def test_a_relation_knows_of_absent_attributes() -> None:
@@ -130,7 +144,7 @@ def test_a_pruned_expression_matches_whenever_its_original_does(
     assert len(pruned) == len(originals)
     for node, original, general in zip(nodes, originals, pruned, strict=True):
         assert general.covers(original, intervals=True)
-        for event in INTERVALS:
+        for event in intervals():
             if is_match(node, event):
                 assert general.evaluate(to_dict(event)) in (True, "either")
 
@@ -143,7 +157,7 @@ def test_no_match_without_an_access_predicate(nodes: list[Node]) -> None:
             keys = [parse(text) for text in texts]
         except tamis.ExpressionError:
             continue  # an empty set has no text
-        for event in INTERVALS:
+        for event in intervals():
             if is_match(node, event):
                 assert any(key.evaluate(to_dict(event)) in (True, "either") for key in keys)
 
@@ -217,7 +231,7 @@ def test_a_queue_follows_its_subscriptions() -> None:
 @given(expressions, expressions, st.integers(0, 3))
 def test_a_merger_matches_whatever_one_of_the_two_does(a: Node, b: Node, prunings: int) -> None:
     merged = to_builder(a).merge(to_builder(b), prunings=prunings)
-    for event in POINTS:
+    for event in points():
         expected = is_match(a, event) or is_match(b, event)
         found = merged.evaluate(to_dict(event)) is True
         assert found == expected if prunings == 0 else found or not expected

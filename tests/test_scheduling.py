@@ -1,4 +1,4 @@
-"""Files that use Spark share three sessions: none is missed by how it writes the type of the fixture."""
+"""Files that use Spark share two sessions: none is missed by how it writes the type of the fixture."""
 
 import ast
 from pathlib import Path
