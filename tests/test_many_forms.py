@@ -63,6 +63,7 @@ def test_shards_agree(nodes: list[Node], events: list[Event]) -> None:
         assert found == matching(nodes, event)
 
 
+@pytest.mark.thorough
 def test_explanations_agree_with_the_index_around_them(nodes: list[Node], events: list[Event]) -> None:
     index = holding(nodes)
     for event in events[:8]:

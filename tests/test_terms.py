@@ -183,6 +183,7 @@ def test_duckdb(duck: Any, texts: list[str], events: list[dict[str, Any]]) -> No
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 def test_spark(spark: Any) -> None:
     """Many expressions in one query: a query costs more than what it computes."""
     drawn: list[tuple[list[str], list[dict[str, Any]]]] = []

@@ -47,6 +47,7 @@ def test_one_wheel_serves_every_python_from_3_11_on(wheel: Path) -> None:
     assert (name, version, python, abi) == ("tamis", VERSION, "cp311", "abi3")
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_the_library_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert len(names) == len(set(names))

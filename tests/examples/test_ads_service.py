@@ -70,6 +70,7 @@ def ask(service: str, is_right: Callable[[dict[str, Any]], bool], found: dict[in
         found[answer["worker"]] = answer
 
 
+@pytest.mark.thorough
 def test_answers_come_ranked_with_their_pages(service: str) -> None:
     answer = httpx.post(f"{service}/ads?k=2", json=VISITOR, timeout=60).json()
     assert [(ad["id"], ad["page"]) for ad in answer["ads"]] == [

@@ -31,6 +31,7 @@ def test_each_attack_is_found_and_little_else(example: ModuleType) -> None:
     assert {alert.events[-1]["attack"] for alert in found["storm"]} <= {"spraying", ""}
 
 
+@pytest.mark.thorough
 def test_the_page_has_a_chart_of_all_alerts(
     example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ def test_every_partition_has_a_value(partitions: int) -> None:
 
 @pytest.mark.parametrize("tasks", [1, 7])
 @pytest.mark.parametrize("gather", [gather_by_number, gather_by_hash])
+@pytest.mark.thorough
 def test_numbers_are_tasks(spark: Any, gather: Any, tasks: int) -> None:
     """By the number modulo 7, and by an expression: what a shard of a later version is found by."""
     rows = spark.range(0, 40, 1, 3).withColumn("number", sf.pmod(sf.col("id"), sf.lit(tasks)).cast("int"))

@@ -333,6 +333,7 @@ def test_an_azure_address_is_read_as_spark_writes_it() -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("protocol", ["s3", pytest.param("s3a", marks=pytest.mark.slow)])
+@pytest.mark.thorough
 def test_files_of_an_object_store_are_matched_where_they_are(
     spark: Any, object_store: str, bucket: str, protocol: str
 ) -> None:

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark", "folders_of_it
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if needs_spark(page.stem)], ids=lambda page: page.name
 )
+@pytest.mark.thorough
 def test_python_blocks(page: Path) -> None:
     run_blocks(page)
 

@@ -86,6 +86,7 @@ def test_what_splits_a_query(text: str, attributes: set[str] | None) -> None:
     assert (None if found is None else set(found)) == attributes
 
 
+@pytest.mark.thorough
 def test_a_key_with_many_events_needs_the_memory_of_its_window(spark: Any) -> None:
     events = spark.range(100_000).selectExpr("id AS ts", "'ann' AS user", "id % 1000 AS n")
     queries = {"peak": "n = 999 AND count(* BY user LAST 60s) = 61"}
@@ -93,6 +94,7 @@ def test_a_key_with_many_events_needs_the_memory_of_its_window(spark: Any) -> No
     assert told.count() == 100
 
 
+@pytest.mark.thorough
 def test_a_task_reads_as_it_writes() -> None:
     taken = []
 
@@ -136,6 +138,7 @@ def test_equal_times_of_several_streams_keep_their_order() -> None:
     assert [(out.kind, out.row) for out in told] == [(out.kind, out.row) for out in expected]
 
 
+@pytest.mark.thorough
 def test_times_of_every_type(spark: Any) -> None:
     queries = {"q": "count(* BY user LAST 2s) >= 2"}
     plain = spark.sql("SELECT 'ann' AS user, id AS s FROM range(5)")
@@ -160,6 +163,7 @@ def test_events_without_a_time_are_told_if_asked(spark: Any) -> None:
     assert unused.time is None
 
 
+@pytest.mark.thorough
 def test_nothing_in_nothing_out(spark: Any) -> None:
     events = spark.createDataFrame([], "ts int, user string")
     assert tamis.spark.flow(events, {"q": "count(* BY user LAST 2s) >= 1"}, time="ts").collect() == []

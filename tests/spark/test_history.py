@@ -43,6 +43,7 @@ def truth(events: Any, rules: dict[str, str]) -> set[tuple[int, str]]:
     return {(row.event_id, id) for id, text in rules.items() for row in events.where(text).collect()}
 
 
+@pytest.mark.thorough
 def test_hit_rates_and_dead_rules(spark: Any, events: Any) -> None:
     hits = truth(events, BEFORE)
     expected = {id: sum(1 for _, hit in hits if hit == id) for id in BEFORE}

@@ -39,6 +39,7 @@ def index(spark: Any) -> tamis.spark.BuiltIndex:
     return tamis.spark.build(spark.createDataFrame(written, RULES), plan="replicated")
 
 
+@pytest.mark.thorough
 def test_the_same_matches_as_rows(index: tamis.spark.BuiltIndex, events: Any) -> None:
     for asked in ({}, {"k": 3}):
         columns = ["event_id", "subscription", *(["score", "rank"] if asked else []), "version"]
@@ -105,6 +106,7 @@ def test_what_cannot_come_as_a_list_says_so(spark: Any) -> None:
         tamis.spark.match(events, rules, shape="list")
 
 
+@pytest.mark.thorough
 def test_the_shape_is_chosen_and_explained(spark: Any) -> None:
     rules = spark.createDataFrame([("a", "x > 1", 1.0)], RULES)
     wide = spark.sql("SELECT 1 AS event_id, 2 AS x, 'a' AS p, 'b' AS q, 'c' AS r")

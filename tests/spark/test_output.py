@@ -309,6 +309,7 @@ def test_answers_that_cannot_be_added_up_are_not_tried_for_each_batch(
 
 
 @pytest.mark.parametrize("source_key", [False, True])
+@pytest.mark.thorough
 def test_events_are_copied_to_shards_within_the_bounds(
     bounds: Any, tmp_path: Path, spark: Any, source_key: bool
 ) -> None:

@@ -130,6 +130,7 @@ def test_sources_visit_only_what_they_might_match(spark: Any) -> None:
     assert any(len(visited) < 3 for visited in version.router.sources.values())
 
 
+@pytest.mark.thorough
 def test_bad_rules_are_reported_in_the_sharded_plan(spark: Any) -> None:
     rules = spark.createDataFrame([("a", "x > 1"), ("b", "x >"), ("c", None)], RULES)
     events = spark.createDataFrame([(1, 9)], "event_id int, x int")

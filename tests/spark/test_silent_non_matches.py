@@ -52,6 +52,7 @@ def test_names_mean_columns_as_spark_resolves_them(spark: Any, tmp_path: Path) -
 
 
 @pytest.mark.spark_since("4.1")
+@pytest.mark.thorough
 def test_types_that_no_predicate_reads_are_warned_of(spark: Any) -> None:
     events = spark.sql("""
         SELECT 1 AS event_id, parse_json('{"a": 1}') AS document, array(named_struct('price', 5)) AS items,
@@ -127,6 +128,7 @@ def test_what_maps_and_elements_hide_is_warned_of(spark: Any) -> None:
         assert found(matches) == [(event, id) for event in right]
 
 
+@pytest.mark.thorough
 def test_rules_that_come_to_a_running_stream_are_checked(spark: Any, tmp_path: Path) -> None:
     store = tamis.spark.SubscriptionStore(tmp_path / "store")
     store.replace_all(spark.createDataFrame([("a", "x > 1")], RULES))

@@ -114,6 +114,7 @@ def test_refusals_are_the_same(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize("rows", [0, 5, 6])
+@pytest.mark.thorough
 def test_sets_around_the_limit(spark: Any, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(one_task, "SMALL", 5)
     rules = spark.createDataFrame([(n, f"x >= {n}") for n in range(rows)], "id int, expression string")
@@ -152,6 +153,7 @@ def test_errors_of_tasks_are_those_of_tamis(spark: Any) -> None:
         tamis.spark.build(rules, schema={"x": "nonsense"})
 
 
+@pytest.mark.thorough
 def test_it_takes_one_job_for_a_small_set(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = spark.createDataFrame(RULES, COLUMNS)
     tamis.spark.build(rules)  # what is asked once for each session

@@ -16,6 +16,7 @@ def test_three_sites_beside_their_logs(monkeypatch: Any) -> None:
     assert found.ratio > 0
 
 
+@pytest.mark.thorough
 def test_pruning_makes_less_known_and_more_travel(monkeypatch: Any) -> None:
     monkeypatch.setattr(delivery_between_sites, "PRUNED", (0.0, 1.0))
     exact, pruned = measure_traffic(subscriptions=150, events=60)

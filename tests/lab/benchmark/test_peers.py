@@ -54,6 +54,7 @@ def test_python_means_the_same(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+@pytest.mark.thorough
 def test_sql_means_the_same(duck: Any, workload: Workload) -> None:
     rules = _rules(workload)[:60]
     rows = workload.events_table(20)

@@ -1,5 +1,7 @@
 """Who waits until something has spread, and what an answer of a neighbour sets free."""
 
+import pytest
+
 from tamis_lab.brokers.messages import Barrier, Message
 from tamis_lab.brokers.settling import Settling
 
@@ -97,6 +99,7 @@ def test_what_is_done_when_settled_may_wait_again() -> None:
     assert (done, settling.idle) == (["first", "second"], True)
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_may_wait_and_be_answered_one_by_one() -> None:
     settling, _ = settling_of("b2", "b3")
     many, done = 100_000, [0]

@@ -27,6 +27,7 @@ def test_match_probability(alpha: float, probability: float) -> None:
 
 
 @pytest.mark.parametrize(("subscription_size", "event_size"), [(5, 13), (8, 15), (66, 81)])
+@pytest.mark.thorough
 def test_sizes(subscription_size: int, event_size: int) -> None:
     workload = BeGen(count=2_000, subscription_size=subscription_size, event_size=event_size)
     texts = workload.subscriptions_table()["expression"].to_pylist()
@@ -42,6 +43,7 @@ def test_ranges_have_a_handful_of_values() -> None:
 
 
 @pytest.mark.parametrize(("clusters", "size"), [(2, 25), (4, 100), (26, 800)])
+@pytest.mark.thorough
 def test_values_lie_in_clusters(clusters: int, size: int) -> None:
     workload = BeGen(count=20_000, attributes=50, event_size=15, clusters=clusters, cluster_size=size)
     values: dict[str, list[int]] = {}

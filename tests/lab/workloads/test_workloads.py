@@ -58,6 +58,7 @@ def test_parts_make_the_whole(kind: type[Workload]) -> None:
 
 
 @EVERY
+@pytest.mark.thorough
 def test_the_kernel_accepts_every_expression(kind: type[Workload]) -> None:
     table = kind(count=2_000).subscriptions_table()
     index = tamis.Index()
@@ -75,6 +76,7 @@ def test_events_are_numbered(kind: type[Workload]) -> None:
 
 
 @EVERY
+@pytest.mark.thorough
 def test_events_are_the_same_in_every_form(kind: type[Workload]) -> None:
     workload = kind(count=100)
     dicts = workload.events_dicts(20)

@@ -188,6 +188,7 @@ def test_a_replayed_micro_batch_publishes_nothing_twice(
     assert sorted(int(message.data) for message in nats.messages(out)) == list(range(10))
 
 
+@pytest.mark.thorough
 def test_matching_from_nats_to_nats(session: Any, nats: Any, stream: str, tmp_path: Path) -> None:
     from pyspark.sql import functions as sf
 

@@ -674,7 +674,7 @@ mod tests {
                     top_k_events(&index, &*reader, &events, &ranking, &filter, 2, most, 7).expect(score);
                 assert_eq!(together.answered, events.len());
                 let mut expected = FoundBest::default();
-                let judged = (0..events.len()).step_by(events.len() / some_events);
+                let judged = (0..events.len()).step_by(events.len() / 100);
                 judged.clone().for_each(|row| expected.add(7 + row, &one(row).expect(score).0));
                 let mut rows = vec![];
                 expected.write(&*reader, &mut rows).expect("it fits");
