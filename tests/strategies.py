@@ -544,15 +544,15 @@ def _ends(declared: str) -> st.SearchStrategy[Any]:
     return SCALARS[declared].filter(lambda end: not (isinstance(end, float) and math.isnan(end)))
 
 
-def collect(strategy: st.SearchStrategy[Any], count: int, drawn: int = 2) -> list[Any]:
+def collect(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     """Distinct examples of a strategy, for judges that are asked many questions at once.
 
-    They are chosen from `drawn` times as many, and are the same on every run, unless `TAMIS_TEST_SEED` asks for others.
+    They are the same on every run, unless `TAMIS_TEST_SEED` asks for others.
     """
     examples: dict[str, Any] = {}
 
     @settings(
-        max_examples=drawn * count,
+        max_examples=3 * count,
         database=None,
         deadline=None,
         derandomize=True,
@@ -576,4 +576,4 @@ def deck() -> list[dict[str, Any]]:
 
     Call it once before a test that draws: Hypothesis cannot draw within drawing.
     """
-    return collect(events(intervals=True), 60, drawn=3)
+    return collect(events(intervals=True), 60)
