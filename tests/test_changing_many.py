@@ -1,6 +1,8 @@
 """Many changes at once, changes of some fields, and batches with names, payloads and bad events."""
 
+import itertools
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -98,6 +100,46 @@ def test_an_index_as_a_table_and_back() -> None:
     copy.add_table(index.to_arrow())
     assert [copy[id] for id in copy] == [index[id] for id in index]
     assert tamis.Index().to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("of", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize("name", [lambda row: row, lambda row: f"r{row}"])
+def test_tables_may_come_in_chunks(of: pa.DataType, name: Callable[[int], int | str]) -> None:
+    ids = [name(row) for row in range(7)]
+    texts: list[str | None] = [f"x > {row}" for row in range(7)]
+    texts[3] = None
+    cuts = [0, 0, 1, 3, 3, 6, 7, 7]  # some are empty
+    chunks = [pa.array(texts[start:end], pa.string()).cast(of) for start, end in itertools.pairwise(cuts)]
+    other = [pa.array(ids[start:end], pa.array(ids).type) for start, end in itertools.pairwise([0, 2, 2, 7])]
+    table = pa.table(
+        {"id": pa.chunked_array(other), "expression": pa.chunked_array(chunks), "priority": range(7)}
+    )
+    index = tamis.Index()
+    [refused] = index.add_table(table, on_error="collect")
+    assert (refused.row, refused.id) == (3, ids[3])
+    assert index.match({"x": 5}) == sorted(ids[row] for row in [0, 1, 2, 4])
+    assert [index[ids[row]].priority for row in (0, 6)] == [0, 6]
+    part = tamis.Index()
+    part.add_table(table.slice(4))
+    assert part.match({"x": 9}) == ids[4:]
+    nothing = tamis.Index()
+    nothing.add_table(table.slice(7))
+    assert len(nothing) == 0
+
+
+def test_the_text_of_a_table_in_chunks_is_not_copied() -> None:
+    padding = " " * 10_000
+    chunk = pa.array([f"x > {row}{padding}" for row in range(500)])
+    table = pa.table({"id": range(1000), "expression": pa.chunked_array([chunk, chunk])})
+    pool = pa.default_memory_pool()
+    before = max(pool.bytes_allocated(), pool.max_memory())
+    filled = pa.allocate_buffer(before - pool.bytes_allocated() + 1)  # so that any more becomes the maximum
+    highest = pool.max_memory()
+    index = tamis.Index()
+    index.add_table(table)
+    assert index.count({"x": 1}) == 2
+    assert pool.max_memory() - highest < 1_000_000 < table.nbytes
+    del filled
 
 
 def test_events_named_by_a_key_with_payloads() -> None:

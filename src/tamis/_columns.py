@@ -37,27 +37,27 @@ _EXPECTED = {
 
 
 def id_column(ids: Iterable[Any]) -> Any:
-    """Ids as one Arrow array of int64 or large_string, or as a list."""
+    """Ids as an Arrow column of int64 or large_string, or as a list."""
     column = _arrow(ids)
     if column is None:
         return _list("ids", ids)
     decoded = _decoded(column)
     if pa.types.is_floating(decoded.type):  # pandas makes them of integers as soon as one is missing
         try:
-            return _one_chunk(decoded.cast(pa.int64()))
+            return decoded.cast(pa.int64())
         except pa.ArrowInvalid:
             raise ArgumentError(
                 "ids are integers or strings, and the column has numbers with a fraction"
             ) from None
-    return _one_chunk(decoded.cast(pa.int64() if pa.types.is_integer(decoded.type) else pa.large_string()))
+    return decoded.cast(pa.int64() if pa.types.is_integer(decoded.type) else pa.large_string())
 
 
 def text_column(expressions: Iterable[Any]) -> Any:
-    """Expressions as one Arrow array of large_string, or as a list."""
+    """Expressions as an Arrow column of large_string, or as a list; their text is not copied."""
     column = _arrow(expressions)
     if column is None:
         return _list("expressions", expressions)
-    return _one_chunk(_decoded(column).cast(pa.large_string()))
+    return _decoded(column).cast(pa.large_string())
 
 
 def rows_of(column: Iterable[Any]) -> list[Any]:

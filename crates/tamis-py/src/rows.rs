@@ -29,7 +29,7 @@ pub struct Rows {
 }
 
 enum Ids {
-    Column(ArrayRef),
+    Column(Chunks),
     /// A list of nothing but integers.
     Numbers(Vec<i64>),
     Listed(Vec<Result<Id, String>>),
@@ -37,8 +37,15 @@ enum Ids {
 
 /// Expressions as a caller gave them.
 pub enum Expressions {
-    Column(ArrayRef),
+    Column(Chunks),
     Listed(Vec<Listed>),
+}
+
+/// A column in the pieces that it came in: text of gigabytes is not copied to become one piece.
+pub struct Chunks {
+    chunks: Vec<ArrayRef>,
+    /// The number of rows up to and including each chunk.
+    ends: Vec<usize>,
 }
 
 /// One expression of a list.
@@ -50,7 +57,7 @@ pub enum Listed {
 }
 
 impl Rows {
-    /// Columns are one Arrow array each, of type int64 or large_string; the details are one batch.
+    /// Columns are Arrow arrays of type int64 or large_string; the details are one batch.
     pub fn from_python(
         ids: &Bound<'_, PyAny>,
         expressions: &Bound<'_, PyAny>,
@@ -88,7 +95,7 @@ impl Rows {
 impl Ids {
     fn from_python(ids: &Bound<'_, PyAny>) -> PyResult<Self> {
         if arrow_ffi::is_arrow(ids)? {
-            return the_array(ids).map(Ids::Column);
+            return Chunks::from_python(ids).map(Ids::Column);
         }
         let list = ids.cast::<PyList>()?;
         let number = |id: Bound<'_, PyAny>| match id_from_python(&id) {
@@ -104,10 +111,10 @@ impl Ids {
 }
 
 impl Expressions {
-    /// One Arrow array of type large_string, or a list.
+    /// An Arrow column of type large_string, or a list.
     pub fn from_python(expressions: &Bound<'_, PyAny>) -> PyResult<Self> {
         if arrow_ffi::is_arrow(expressions)? {
-            return the_array(expressions).map(Expressions::Column);
+            return Chunks::from_python(expressions).map(Expressions::Column);
         }
         let refused = |message: String| Listed::Refused(Box::new(ExpressionError::new(message)));
         let listed = expressions.cast::<PyList>()?.iter().map(|expression| {
@@ -133,10 +140,12 @@ impl Expressions {
 
     pub fn source(&self, row: usize) -> Result<Source<'_>, Error> {
         match self {
-            Expressions::Column(column) if column.is_null(row) => {
-                Err(ExpressionError::new("the expression is null").into())
-            }
-            Expressions::Column(column) => Ok(Source::Text(column.as_string::<i64>().value(row))),
+            Expressions::Column(column) => match column.at(row) {
+                (chunk, at) if chunk.is_null(at) => {
+                    Err(ExpressionError::new("the expression is null").into())
+                }
+                (chunk, at) => Ok(Source::Text(chunk.as_string::<i64>().value(at))),
+            },
             Expressions::Listed(items) => match &items[row] {
                 Listed::Text(text) => Ok(Source::Text(text)),
                 Listed::Parsed(expr) => Ok(Source::Parsed(Expr::clone(expr))),
@@ -157,11 +166,13 @@ impl NewRows for Rows {
 
     fn id(&self, row: usize) -> Result<Id, Error> {
         match &self.ids {
-            Ids::Column(column) if column.is_null(row) => Err(Error::Id("the id is null".into())),
-            Ids::Column(column) => Ok(match column.data_type() {
-                DataType::Int64 => Id::Int(column.as_primitive::<Int64Type>().value(row)),
-                _ => Id::Str(column.as_string::<i64>().value(row).into()),
-            }),
+            Ids::Column(column) => match column.at(row) {
+                (chunk, at) if chunk.is_null(at) => Err(Error::Id("the id is null".into())),
+                (chunk, at) if *chunk.data_type() == DataType::Int64 => {
+                    Ok(Id::Int(chunk.as_primitive::<Int64Type>().value(at)))
+                }
+                (chunk, at) => Ok(Id::Str(chunk.as_string::<i64>().value(at).into())),
+            },
             Ids::Numbers(ids) => Ok(Id::Int(ids[row])),
             Ids::Listed(ids) => ids[row].clone().map_err(Error::Id),
         }
@@ -204,11 +215,30 @@ impl NewRows for Rows {
     }
 }
 
-fn the_array(column: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
-    let array = only(arrow_ffi::arrays(column)?)?;
-    match array.data_type() {
-        DataType::Int64 | DataType::LargeUtf8 => Ok(array),
-        other => Err(type_error(format!("expected a column of int64 or large_string, not {other}"))),
+impl Chunks {
+    fn from_python(column: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let chunks = arrow_ffi::arrays(column)?;
+        let is_known = |chunk: &ArrayRef| matches!(chunk.data_type(), DataType::Int64 | DataType::LargeUtf8);
+        if let Some(other) = chunks.iter().find(|chunk| !is_known(chunk)) {
+            let kind = other.data_type();
+            return Err(type_error(format!("expected a column of int64 or large_string, not {kind}")));
+        }
+        let mut end = 0;
+        let ends = chunks.iter().map(|chunk| {
+            end += chunk.len();
+            end
+        });
+        Ok(Self { ends: ends.collect(), chunks })
+    }
+
+    fn len(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// The chunk that holds a row, and where.
+    fn at(&self, row: usize) -> (&ArrayRef, usize) {
+        let chunk = self.ends.partition_point(|end| *end <= row);
+        (&self.chunks[chunk], row - chunk.checked_sub(1).map_or(0, |before| self.ends[before]))
     }
 }
 
