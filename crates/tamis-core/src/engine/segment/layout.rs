@@ -103,6 +103,12 @@ impl Layout {
         (self.single_row..self.remembered).contains(&unit)
     }
 
+    /// Whether so many units are single-row ones that most entries lead to them.
+    #[inline]
+    pub fn is_mostly_single_row(&self) -> bool {
+        self.remembered - self.single_row > self.units() / 5 * 2
+    }
+
     /// Whether units that others ask for are so many that evaluating one is likely to ask for some.
     #[inline]
     pub fn shares_much(&self) -> bool {

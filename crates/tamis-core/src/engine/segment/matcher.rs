@@ -3,7 +3,7 @@
 //! 1. Set the bits of the satisfied predicates; note which access keys fired.
 //! 2. Walk the runs of entries that fired. An entry whose test fails is dropped on that one bit, which is in the cache;
 //!    the units of the others are queued, without a branch. If there are many, single-row units that key and test prove
-//!    are not queued: each sets its bit in a small set.
+//!    do not stay in the queue: each sets its bit in a small set.
 //! 3. Run the code of the queued units, with prefetching. A unit that holds delivers its rows and queues the units that
 //!    waited for it.
 //! 4. Deliver the single-row units of the set in the order of their numbers, which is that of their rows.
@@ -301,7 +301,12 @@ impl OneEvent<'_> {
         queue: &mut Vec<u32>,
     ) {
         let (layout, bits, set) = (self.layout, self.bits, &mut *self.single_row);
-        if !set.is_closed() {
+        if !set.is_closed() && !layout.is_mostly_single_row() {
+            // In a second loop, because the tests drop most entries.
+            let before = queue.len();
+            queue_if(layout, runs, queue, |_, test| test.holds(bits));
+            set.settle(queue, before);
+        } else if !set.is_closed() {
             queue_if(layout, runs, queue, |unit, test| {
                 let holds = test.holds(bits);
                 let is_settled = set.accept(unit, holds);

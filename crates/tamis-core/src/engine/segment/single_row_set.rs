@@ -74,6 +74,19 @@ impl SingleRowSet {
         self.insert_if(flagged_unit ^ ACCEPTS, holds)
     }
 
+    /// Takes the queued units, from a place on, that belong here and need no more than the test of their entry, which held.
+    /// The others stay in the queue.
+    pub fn settle(&mut self, queue: &mut Vec<u32>, from: usize) {
+        let mut left = from;
+        for at in from..queue.len() {
+            let flagged_unit = queue[at];
+            let is_settled = self.accept(flagged_unit, true);
+            queue[left] = flagged_unit;
+            left += !is_settled as usize;
+        }
+        queue.truncate(left);
+    }
+
     /// The word and the bit of a unit, and whether it belongs here; if not, they are spare.
     #[inline]
     fn place(&self, unit: u32) -> (usize, u32, bool) {
@@ -110,5 +123,23 @@ impl SingleRowSet {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_what_is_flagged_and_belongs_here() {
+        let layout = Layout { single_row: 10, remembered: 200, ..Layout::default() };
+        let mut set = SingleRowSet::default();
+        set.open(&layout);
+        let mut queue =
+            vec![ACCEPTS | 10, 10 | ACCEPTS, 11, ACCEPTS | 9, ACCEPTS | 199, ACCEPTS | 200, 199, 5];
+        set.settle(&mut queue, 1);
+        assert_eq!(queue, [ACCEPTS | 10, 11, ACCEPTS | 9, ACCEPTS | 200, 199, 5]);
+        let found: Vec<u32> = (0..300).filter(|unit| set.has(*unit)).collect();
+        assert_eq!(found, [10, 199]);
     }
 }
