@@ -19,6 +19,7 @@ use crate::engine::segment::walk::UnitCollector;
 use crate::event::{Event, TermId, Terms};
 use crate::expr::eval::evaluate;
 use crate::fork::get_or_init;
+use crate::prefetch::prefetch;
 use crate::query::collector::Shared;
 use crate::query::{Collector, Filter, Tags};
 use crate::subscription::IdKind;
@@ -130,7 +131,7 @@ impl View {
             {
                 (true, true) => {
                     let mut rows = all_rows(collector);
-                    (layout.matching_units(event, scratch, &mut rows), rows.is_done)
+                    (layout.matching_units(event, scratch, &mut rows), rows.finish())
                 }
                 (false, true) => {
                     let mut rows = kept_rows(collector);
@@ -139,7 +140,7 @@ impl View {
                 (true, false) => {
                     let mut rows: Vec<_> = once(&mut *collector).chain(&mut others).map(all_rows).collect();
                     let work = layout.matching_units_on_threads(event, scratch, &mut rows);
-                    (work, rows.iter().any(|rows| rows.is_done))
+                    (work, rows.into_iter().fold(false, |is_done, rows| rows.finish() | is_done))
                 }
                 (false, false) => {
                     let mut rows: Vec<_> = once(&mut *collector).chain(&mut others).map(kept_rows).collect();
@@ -204,23 +205,36 @@ pub(super) struct AllRows<'a, C> {
     collector: &'a mut C,
     /// The collector wants no more.
     is_done: bool,
+    /// Units whose rows are on their way from memory, and how many they are.
+    fetched: [u32; FETCHED],
+    waiting: usize,
 }
+
+/// Units that are passed on together, if all are wanted: their rows are anywhere in memory.
+const FETCHED: usize = 16;
 
 impl<'a, C> AllRows<'a, C> {
     pub(super) fn new(layout: &'a Layout, part: u32, collector: &'a mut C) -> Self {
-        Self { layout, part, collector, is_done: false }
+        Self { layout, part, collector, is_done: false, fetched: [0; FETCHED], waiting: 0 }
     }
 }
 
-impl<C: Collector> UnitCollector for AllRows<'_, C> {
-    #[inline]
-    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
-        let rows = self.layout.rows_of(unit);
-        if C::COUNTS {
-            self.collector.add(rows.len());
-            return ControlFlow::Continue(());
+impl<C: Collector> AllRows<'_, C> {
+    /// Hands the last rows over; says whether the collector wants no more.
+    fn finish(mut self) -> bool {
+        self.hand_over_fetched();
+        self.is_done
+    }
+
+    fn hand_over_fetched(&mut self) {
+        for at in 0..std::mem::take(&mut self.waiting) {
+            let _ = self.hand_over(self.fetched[at]);
         }
-        for &row in rows {
+    }
+
+    #[inline]
+    fn hand_over(&mut self, unit: u32) -> ControlFlow<()> {
+        for &row in self.layout.rows_of(unit) {
             if self.collector.collect(Location::Row { part: self.part, row }).is_break() {
                 self.is_done = true;
                 return ControlFlow::Break(());
@@ -228,14 +242,34 @@ impl<C: Collector> UnitCollector for AllRows<'_, C> {
         }
         ControlFlow::Continue(())
     }
+}
 
-    fn single_row(&mut self, first: u32, mut units: u64, bits: &[u64]) -> ControlFlow<()> {
+impl<C: Collector> UnitCollector for AllRows<'_, C> {
+    #[inline]
+    fn unit(&mut self, unit: u32, _: &[u64]) -> ControlFlow<()> {
+        if C::COUNTS {
+            self.collector.add(self.layout.rows_of(unit).len());
+            return ControlFlow::Continue(());
+        }
+        if self.collector.may_stop() {
+            return self.hand_over(unit);
+        }
+        if self.waiting == FETCHED {
+            self.hand_over_fetched();
+        }
+        prefetch(self.layout.rows_of(unit).as_ptr());
+        self.fetched[self.waiting] = unit;
+        self.waiting += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn single_row(&mut self, first: u32, mut units: u64, _: &[u64]) -> ControlFlow<()> {
         if C::COUNTS {
             self.collector.add(units.count_ones() as usize);
             return ControlFlow::Continue(());
         }
         while units != 0 {
-            self.unit(first + units.trailing_zeros(), bits)?;
+            self.hand_over(first + units.trailing_zeros())?;
             units &= units - 1;
         }
         ControlFlow::Continue(())
