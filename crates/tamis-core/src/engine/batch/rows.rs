@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field};
 use crate::engine::answer_memory::AnswerMemory;
 use crate::engine::contract::{Location, Scored, Version};
 use crate::error::{Error, Result};
+use crate::heap::prefer_huge_pages;
 use crate::streaming_stores::extend_past_caches;
 use crate::subscription::IdKind;
 
@@ -233,6 +234,7 @@ impl<'v> Writer<'v> {
             }
             None => {
                 column.reserve_exact(all);
+                prefer_huge_pages(column.spare_capacity_mut());
                 false
             }
         };

@@ -3,13 +3,15 @@
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
+use super::block_matches::{BlockMatches, FoundInBlock, MatchedRows, Room};
 use super::version::sort_by_row;
 use super::view::{AllRows, Part, RowFilter, View};
-use crate::engine::contract::{Blocks, Location, Observation, Scored, Version, Work};
-use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask, WIDTH};
+use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, Scored, Work};
+use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask};
 use crate::engine::segment::counters::Counters;
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::matcher::Scratch;
+use crate::engine::segment::unit_evaluation::Truth;
 use crate::error::Result;
 use crate::event::arrow::ArrowEvents;
 use crate::event::{Event, EventSource};
@@ -39,6 +41,14 @@ impl<'e> BlocksOfView<'e> {
     fn block(&mut self, range: Range<usize>) -> Option<Block<'e>> {
         Block::in_memory(self.view, self.events, range, std::mem::take(&mut self.space.events))
     }
+
+    /// The matches of the events of a range, as many as there is room for.
+    fn find(&mut self, range: Range<usize>, most: usize) -> Option<FoundInBlock<'_>> {
+        let block = self.block(range)?;
+        let (events, observed) = self.space.find(&block, self.filter, most);
+        self.space.keep(block);
+        Some(FoundInBlock { view: self.view, matches: &self.space.found, events, observed })
+    }
 }
 
 impl Blocks for BlocksOfView<'_> {
@@ -48,10 +58,18 @@ impl Blocks for BlocksOfView<'_> {
         most: usize,
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)> {
-        let block = self.block(range)?;
-        let matched = self.space.matches(&block, self.filter, most, add);
-        self.space.keep(block);
-        Some(matched)
+        let found = self.find(range, most)?;
+        let mut locations = vec![];
+        for at in (0..found.events).filter(|at| found.matches.count(*at) > 0) {
+            found.of_event(at, &mut locations);
+            add(at, &locations);
+        }
+        Some((found.events, found.observed))
+    }
+
+    fn find_matches(&mut self, range: Range<usize>, most: usize) -> Option<Box<dyn FoundMatches + '_>> {
+        let found = self.find(range, most)?;
+        Some(Box::new(found))
     }
 
     fn best(
@@ -214,7 +232,7 @@ struct BlockSpace<'e> {
     /// Rows that match some events of the block.
     rows: MatchedRows,
     /// The matches of each event.
-    found: Vec<Vec<Location>>,
+    found: BlockMatches,
     /// What each event cost that was matched by itself.
     work: Vec<Work>,
 }
@@ -329,18 +347,11 @@ impl<'e> BlockSpace<'e> {
         Ok(Observation { events: block.len(), matches, work, nanoseconds })
     }
 
-    /// Calls `add` with each event that matches something and all its matches, ordered by id, as far as there is
-    /// room for `most` matches. Says how many events are answered.
-    fn matches(
-        &mut self,
-        block: &Block<'e>,
-        filter: &Filter<'_>,
-        most: usize,
-        add: &mut dyn FnMut(usize, &[Location]),
-    ) -> (usize, Observation) {
+    /// Finds the matches of each event, as far as there is room for `most` of them. Says how many events are answered.
+    fn find(&mut self, block: &Block<'e>, filter: &Filter<'_>, most: usize) -> (usize, Observation) {
         let started = Instant::now();
         let mut found = std::mem::take(&mut self.found);
-        found.resize_with(found.len().max(block.len()), Vec::new);
+        found.start(block.view.parts.len(), block.len());
         let mut room = Room { events: block.len(), held: 0, most };
         let point = Event::default();
         let filters = block.filters(filter, &point);
@@ -349,23 +360,21 @@ impl<'e> BlockSpace<'e> {
             match phase {
                 Phase::One(at) if at < room.events => {
                     let event = space.looked_up.event(at);
-                    let own = &mut found[at];
-                    let before = own.len();
+                    let own = &mut found.of_part(number)[at];
                     let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
-                        let rows = layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row));
-                        own.extend(rows.map(|row| Location::Row { part: number, row: *row }));
+                        own.extend(layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row)));
                         ControlFlow::Continue(())
                     });
-                    sort_by_row(&mut own[before..], part.segment.len());
-                    room.held += own.len() - before;
+                    sort_by_row(own, part.segment.len(), |row| *row, |row| row);
+                    room.held += own.len();
                     if room.is_short() {
-                        room.fit(&mut found, |_| 0);
+                        room.fit(|at| found.count(at));
                     }
                     work
                 }
                 Phase::Rest(from) if from < room.events => {
                     let rows = &mut space.rows;
-                    rows.clear();
+                    rows.start(part.segment.len());
                     let events = space.looked_up.events(from..room.events);
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         rows.add(
@@ -373,22 +382,19 @@ impl<'e> BlockSpace<'e> {
                             events,
                         );
                     });
-                    rows.sort();
-                    room.held += rows.iter().map(|(_, events)| events.count()).sum::<usize>();
+                    room.held += rows.matches();
                     if room.is_short() {
-                        let mut more = [0; WIDTH];
-                        rows.iter().for_each(|(_, events)| events.for_each(|event| more[event] += 1));
-                        room.fit(&mut found, |at| if at < from { 0 } else { more[at - from] });
+                        let more = rows.by_event();
+                        room.fit(|at| found.count(at) + if at < from { 0 } else { more[at - from] });
                     }
-                    let kept = room.events.saturating_sub(from);
-                    for (row, events) in rows.iter() {
-                        let location = Location::Row { part: number, row };
-                        events.for_each(|event| {
-                            if event < kept {
-                                found[from + event].push(location);
-                            }
-                        });
-                    }
+                    let with_room = room.events.saturating_sub(from);
+                    let (kept, of_events) = (Mask::first(with_room), &mut found.of_part(number)[from..]);
+                    // Most have about as many. A list that grows step by step is copied at each step.
+                    let usual = rows.matches() / (block.len() - from);
+                    of_events[..with_room].iter_mut().for_each(|rows| rows.reserve(usual + usual / 4));
+                    rows.for_each(|row, events| {
+                        events.and(&kept).for_each(|event| of_events[event].push(row))
+                    });
                     Work::default()
                 }
                 Phase::One(_) | Phase::Rest(_) => Work::default(), // there is no room for these events
@@ -396,26 +402,15 @@ impl<'e> BlockSpace<'e> {
         });
         block.buffered(filter, |at, location| {
             if at < room.events {
-                found[at].push(location);
+                found.buffered(at).push(location);
                 room.held += 1;
             }
         });
         if room.is_short() {
-            room.fit(&mut found, |_| 0);
+            room.fit(|at| found.count(at));
         }
         let (answered, alone) = (room.events, alone.min(room.events));
-        let is_sorted = block.view.parts.len() <= 1 && block.view.buffer.is_empty();
-        let mut matches = 0;
-        for (at, locations) in found[..answered].iter_mut().enumerate() {
-            if !is_sorted {
-                locations.sort_unstable_by(|a, b| block.view.id(*a).cmp(&block.view.id(*b)));
-            }
-            if !locations.is_empty() {
-                add(at, locations);
-            }
-            matches += if at < alone { locations.len() } else { 0 };
-            locations.clear();
-        }
+        let matches = (0..alone).map(|at| found.count(at)).sum();
         self.found = found;
         (answered, self.observed(block, answered, alone, matches, started))
     }
@@ -463,69 +458,6 @@ impl<'e> BlockSpace<'e> {
         work.candidates += (alone * block.view.buffer.len()) as u64;
         let nanoseconds = started.elapsed().as_nanos() as u64 * alone as u64 / answered.max(1) as u64;
         Observation { events: alone, matches, work, nanoseconds }
-    }
-}
-
-/// Rows that match some events of a block, and which events. Rows are sorted without moving masks.
-#[derive(Default)]
-struct MatchedRows {
-    /// Row and place of its mask, in one number, so that they are in the order of rows.
-    rows: Vec<u64>,
-    masks: Vec<Mask>,
-}
-
-impl MatchedRows {
-    fn clear(&mut self) {
-        self.rows.clear();
-        self.masks.clear();
-    }
-
-    /// Adds rows that match the same events.
-    #[inline]
-    fn add(&mut self, rows: impl Iterator<Item = u32>, events: &Mask) {
-        let (before, place) = (self.rows.len(), self.masks.len() as u64);
-        self.rows.extend(rows.map(|row| u64::from(row) << 32 | place));
-        if self.rows.len() > before {
-            self.masks.push(*events);
-        }
-    }
-
-    fn sort(&mut self) {
-        self.rows.sort_unstable();
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, &Mask)> {
-        let masks = self.rows.iter().map(|row| (*row as u32) as usize);
-        self.rows.iter().zip(masks).map(|(row, place)| ((row >> 32) as u32, &self.masks[place]))
-    }
-}
-
-/// For how many events of a block there is room: as many as have no more than `most` matches together, and one
-/// at least. Parts of the index are asked one after the other, so an event may lose its place later.
-struct Room {
-    events: usize,
-    /// Matches of these events so far.
-    held: usize,
-    most: usize,
-}
-
-impl Room {
-    fn is_short(&self) -> bool {
-        self.held > self.most
-    }
-
-    /// Drops the events for which there is no room; `more` are matches that are known and not in `found` yet.
-    fn fit(&mut self, found: &mut [Vec<Location>], more: impl Fn(usize) -> usize) {
-        self.held = 0;
-        for at in 0..self.events {
-            let matches = found[at].len() + more(at);
-            if at > 0 && self.held + matches > self.most {
-                found[at..self.events].iter_mut().for_each(Vec::clear);
-                self.events = at;
-                return;
-            }
-            self.held += matches;
-        }
     }
 }
 

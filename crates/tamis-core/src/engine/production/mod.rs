@@ -5,6 +5,7 @@
 //! Every change publishes a new [`View`]; a reader works on the view it took and never waits.
 
 pub mod block;
+mod block_matches;
 mod consolidation;
 mod device_blocks;
 mod device_tokens;

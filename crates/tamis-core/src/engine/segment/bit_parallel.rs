@@ -76,6 +76,7 @@ impl Mask {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    #[inline(always)]
     pub fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (lane, word) in self.0.iter().enumerate() {
             let mut rest = *word;

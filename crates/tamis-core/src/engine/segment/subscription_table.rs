@@ -59,6 +59,18 @@ impl SubscriptionTable {
         self.int_ids[row as usize]
     }
 
+    /// Appends the ids of rows of a segment that holds integers.
+    pub fn add_int_ids(&self, rows: &[u32], ids: &mut Vec<i64>) {
+        let own = &self.int_ids;
+        match (own.first(), own.last()) {
+            // They are consecutive. Looking each up would read a line of memory for every match.
+            (Some(first), Some(last)) if last.checked_sub(*first) == Some(own.len() as i64 - 1) => {
+                ids.extend(rows.iter().map(|row| first + i64::from(*row)));
+            }
+            _ => ids.extend(rows.iter().map(|row| own[*row as usize])),
+        }
+    }
+
     /// The id of a row of a segment that holds strings. Bytes are checked when a snapshot is opened.
     pub fn text_id(&self, row: u32) -> &str {
         std::str::from_utf8(slice(&self.text_id_off, &self.text_ids, row as usize)).unwrap_or_default()
