@@ -103,9 +103,7 @@ impl<'e> Block<'e> {
             return (!columns.has_intervals()).then_some(Self { view, events });
         }
         loaded.resize_with(range.len(), Event::default);
-        for (row, event) in range.zip(&mut loaded) {
-            events.fill(row, event);
-        }
+        events.fill_all(range, &mut loaded);
         let are_points = !loaded.iter().any(|event| event.has_intervals);
         are_points.then_some(Self { view, events: Events::Loaded(loaded) })
     }
