@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use tamis_core::Error;
 use tamis_core::engine::contract::Answer;
 use tamis_core::engine::{Index, Reader, SlowEvent, Surprise, Workspace};
-use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms, json};
+use tamis_core::event::json::{self, Skipped};
+use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Terms};
 use tamis_core::fork::KeepsInterpreter;
 use tamis_core::query::{Ask, Query, current_time};
 
@@ -216,19 +217,23 @@ fn resolved_in<T: Send>(
     let terms = terms(&reader).or_raise(py)?;
     let answer = match source(event)? {
         Source::Mapping => {
-            let mut builder = EventBuilder::new(&terms, index.schema(), scratch);
+            let mut resolved = scratch.spare();
+            let mut builder = EventBuilder::new(&terms, index.schema(), scratch, &mut resolved);
             walk_mapping(event, &mut builder).or_raise(py)?;
-            let event = computed(|| builder.finish()).or_raise(py)?;
-            let answer = detached(py, releases, || use_it(&reader, &terms, &event, matching));
-            let spare = event.recycled();
+            let made = computed(|| builder.finish()).or_raise(py)?;
+            let event = made.as_ref().unwrap_or(&resolved);
+            let answer = detached(py, releases, || use_it(&reader, &terms, event, matching));
+            let spare = made.map(Event::recycled).unwrap_or(resolved);
             scratch.recycle(spare);
             answer
         }
         Source::Json(text) => {
             let ask = || -> Result<T, Error> {
-                let event = json::read(&text, &terms, index.schema(), scratch)?;
-                let answer = use_it(&reader, &terms, &event, matching);
-                let spare = event.recycled();
+                let mut event = scratch.spare();
+                let made =
+                    json::read_into(&text, &terms, index.schema(), scratch, Skipped::Checked, &mut event)?;
+                let answer = use_it(&reader, &terms, made.as_ref().unwrap_or(&event), matching);
+                let spare = made.map(Event::recycled).unwrap_or(event);
                 scratch.recycle(spare);
                 answer
             };

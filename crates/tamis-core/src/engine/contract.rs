@@ -390,6 +390,12 @@ pub trait Blocks {
     /// Adds the number of matches of each event to `counts`.
     fn counts(&mut self, range: Range<usize>, counts: &mut Vec<u32>) -> Option<Observation>;
 
+    /// An event of the range that was asked about last, counted from its first, if it was read for that.
+    fn event(&self, at: usize) -> Option<&Event<'_>> {
+        let _ = at;
+        None
+    }
+
     /// Adds to each subscription the number of events that it matches. `None` if it is not counted that way: then
     /// `matches` is asked.
     fn row_counts(&mut self, range: Range<usize>, counts: &mut RowCounts) -> Option<Observation> {

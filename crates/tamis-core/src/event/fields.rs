@@ -132,37 +132,38 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// The next event is built in the memory of this one.
-    pub fn recycle(&mut self, spare: Event<'static>) {
-        self.spare = spare;
+    /// An event without values, in the memory of the last one that was given to [`recycle`](Self::recycle).
+    #[inline]
+    pub fn spare<'t>(&mut self) -> Event<'t> {
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Keeps the memory of an event for the next.
+    #[inline]
+    pub fn recycle(&mut self, spare: Event<'_>) {
+        self.spare = spare.recycled();
     }
 }
 
 /// Listens to a reader and keeps what some subscription uses: the fast way from a source to an [`Event`].
 ///
-/// The event borrows from the source, and from the scratch what had to be made.
-pub struct EventBuilder<'t, 's, 'i> {
+/// The event borrows from the source, and from the scratch what had to be made. It is built in the place of another one, whose
+/// memory it uses: events are large enough that moving them about would count.
+pub struct EventBuilder<'e, 't, 's, 'i> {
     terms: &'i Terms,
     schema: Option<&'i Schema>,
     scratch: &'s mut Scratch,
-    event: Event<'t>,
+    event: &'e mut Event<'t>,
 }
 
-impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
+impl<'e, 't, 's, 'i> EventBuilder<'e, 't, 's, 'i> {
     /// With a schema, strings and numbers of attributes that are declared as timestamps become timestamps.
     #[inline]
-    pub fn new(terms: &'i Terms, schema: Option<&'i Schema>, scratch: &'s mut Scratch) -> Self {
-        let event = std::mem::take(&mut scratch.spare).recycled();
-        Self::in_memory(terms, schema, scratch, event)
-    }
-
-    /// The same in the memory of an event of no interest.
-    #[inline]
-    pub(super) fn in_memory(
+    pub fn new(
         terms: &'i Terms,
         schema: Option<&'i Schema>,
         scratch: &'s mut Scratch,
-        event: Event<'t>,
+        event: &'e mut Event<'t>,
     ) -> Self {
         scratch.known.prepare(terms);
         let mut builder = Self { terms, schema, scratch, event };
@@ -174,10 +175,7 @@ impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
     /// Forgets what was read.
     #[inline]
     pub(super) fn start_again(&mut self) {
-        self.event.values.clear();
-        self.event.weights.clear();
-        self.event.has_intervals = false;
-        self.event.unreadable.clear();
+        self.event.clear();
         self.scratch.owned.clear();
         self.scratch.strings.clear();
         self.scratch.places.clear();
@@ -195,32 +193,18 @@ impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
         self.scratch.structure = (!structure.is_large()).then_some(structure);
     }
 
-    /// The event, once everything is read; an error when an attribute was given twice.
+    /// Finishes the event, once everything is read; an error when an attribute was given twice. If the event borrows from the
+    /// scratch too, it is returned; otherwise it is in its place.
     #[inline]
-    pub fn finish(mut self) -> Result<Event<'s>, EventError>
-    where
-        't: 's,
-    {
-        match self.is_borrowed() {
-            true => sort(&mut self.event, self.terms)?,
-            false => return self.finish_made(),
-        }
-        self.scratch.last_len = self.event.values.len();
-        Ok(self.event)
-    }
-
-    /// The same; the event is put in a place that outlives the scratch unless it borrows from that.
-    #[inline]
-    pub(super) fn finish_borrowed(mut self, into: &mut Event<'t>) -> Result<Option<Event<'s>>, EventError>
+    pub fn finish(self) -> Result<Option<Event<'s>>, EventError>
     where
         't: 's,
     {
         if !self.is_borrowed() {
             return self.finish_made().map(Some);
         }
-        sort(&mut self.event, self.terms)?;
+        sort(self.event, self.terms)?;
         self.scratch.last_len = self.event.values.len();
-        *into = self.event;
         Ok(None)
     }
 
@@ -238,7 +222,7 @@ impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
         let Self { terms, scratch, event, .. } = self;
         let read = event.values.len();
         let Scratch { owned, computed, strings, places, last_len, .. } = scratch;
-        let mut event: Event<'s> = event;
+        let mut event: Event<'s> = std::mem::take(event);
         for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
             event.has_intervals |= value.is_set();
@@ -255,7 +239,7 @@ impl<'t, 's, 'i> EventBuilder<'t, 's, 'i> {
     }
 }
 
-impl<'t> Fields<'t> for EventBuilder<'t, '_, '_> {
+impl<'t> Fields<'t> for EventBuilder<'_, 't, '_, '_> {
     fn enter(&mut self, name: &str) -> Wanted {
         let Scratch { known, entered, .. } = &mut *self.scratch;
         let field = known.field(entered.last().copied(), name, self.terms);

@@ -12,7 +12,8 @@ use crate::stamp::Stamp;
 
 type Names = hashbrown::HashMap<Box<str>, u32, FxBuildHasher>;
 
-/// From this many fields on, everything is forgotten before the next event: names may be random.
+/// From this many fields on, no more are remembered that nobody wants, and everything is forgotten before the next event: names
+/// may be random.
 const MOST_FIELDS: usize = 4096;
 
 /// The same for the bytes of their names and paths.
@@ -26,6 +27,8 @@ pub(super) struct KnownFields {
     fields: Vec<Field>,
     /// Of all names and paths.
     bytes: usize,
+    /// Stands for each field that is not remembered, one at a time. Nobody looks into these.
+    passing: Option<KnownField>,
 }
 
 /// The place of a field in [`KnownFields`].
@@ -105,8 +108,7 @@ impl Field {
 impl KnownFields {
     /// Before an event is read: forgets what was learnt from other attributes.
     pub fn prepare(&mut self, attributes: &Terms) {
-        let is_large = self.fields.len() > MOST_FIELDS || self.bytes > MOST_BYTES;
-        if self.stamp != attributes.stamp() || is_large {
+        if self.stamp != attributes.stamp() || self.is_large() {
             *self = Self { stamp: attributes.stamp(), ..Self::default() };
         }
         match self.fields.first_mut() {
@@ -116,6 +118,10 @@ impl KnownFields {
                 self.fields.push(Field::new("".into(), None, wanted));
             }
         }
+    }
+
+    fn is_large(&self) -> bool {
+        self.fields.len() > MOST_FIELDS || self.bytes > MOST_BYTES
     }
 
     /// The field `name` of a record, or of the event.
@@ -175,12 +181,20 @@ impl KnownFields {
             self.fields[field.0 as usize].next = 0;
             return field;
         }
-        let new = KnownField(self.fields.len() as u32);
-        let record = &mut self.fields[parent];
         let path = if parent == EVENT { name.into() } else { format!("{}.{name}", record.path) };
-        let place = record.inner.len() as u32;
+        let new = KnownField(self.fields.len() as u32);
         let attribute = attributes.of_field(&path);
         let wanted = Wanted { value: attribute.is_some(), fields: attributes.has_fields(&path) };
+        if !wanted.value && !wanted.fields && self.is_large() {
+            let field = Field::new(path.into(), None, wanted);
+            match self.passing {
+                Some(passing) => self.fields[passing.0 as usize] = field,
+                None => self.fields.push(field),
+            }
+            return *self.passing.get_or_insert(new);
+        }
+        let record = &mut self.fields[parent];
+        let place = record.inner.len() as u32;
         self.bytes += path.len() + 2 * name.len();
         record.inner.push(Inner { name: Quoted::new(name), field: new, wanted });
         record.by_name.insert(name.into(), place);
@@ -261,6 +275,29 @@ mod tests {
                 assert_eq!(known.attribute(field), None);
             }
             assert!(known.fields.len() <= MOST_FIELDS + 1001);
+        }
+    }
+
+    #[test]
+    fn one_event_with_very_many_names_takes_little_memory() {
+        let attributes = attributes(&["x", "y.z"]);
+        let mut known = KnownFields::default();
+        for _ in 0..2 {
+            known.prepare(&attributes);
+            for name in 0..100_000 {
+                let field = known.field(None, &name.to_string(), &attributes);
+                assert_eq!(known.path(field), name.to_string());
+                assert_eq!(known.wanted(field), Wanted { value: false, fields: false });
+            }
+            assert!(known.fields.len() <= MOST_FIELDS + 2);
+            // What is wanted is found among them.
+            let record = known.field(None, "y", &attributes);
+            let inner = known.field(Some(record), "z", &attributes);
+            assert_eq!((known.path(inner), known.attribute(inner)), ("y.z", attributes.get("y.z")));
+            let other = known.field(Some(record), "other", &attributes);
+            assert_eq!((known.path(other), known.attribute(other)), ("y.other", None));
+            let wanted = known.field(None, "x", &attributes);
+            assert_eq!(known.attribute(wanted), attributes.get("x"));
         }
     }
 

@@ -42,12 +42,19 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
+    /// Forgets everything but its memory.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.weights.clear();
+        self.has_intervals = false;
+        self.unreadable.clear();
+    }
+
     /// An event without values in the memory of another, whatever that one borrowed from.
-    pub fn recycled<'b>(self) -> Event<'b> {
-        let Self { mut values, mut weights, mut unreadable, .. } = self;
-        values.clear();
-        weights.clear();
-        unreadable.clear();
+    pub fn recycled<'b>(mut self) -> Event<'b> {
+        self.clear();
+        let Self { values, weights, unreadable, .. } = self;
         // Nothing is mapped. Collecting into a vector of the same layout keeps its memory.
         let values = values.into_iter().map(|_| unreachable!("it was cleared")).collect();
         Event { values, weights, has_intervals: false, unreadable }

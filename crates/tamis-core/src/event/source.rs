@@ -1,5 +1,7 @@
 //! An abstraction over many events, wherever they are stored.
 
+use std::ops::Range;
+
 use super::arrow::ArrowEvents;
 use super::{Event, Unreadable};
 
@@ -13,6 +15,11 @@ pub trait EventSource: Sync {
 
     /// Puts event `row` in the place of what `event` held.
     fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>);
+
+    /// Puts the events of some rows in the places of what `events` held, one for each row.
+    fn fill_all<'a>(&'a self, rows: Range<usize>, events: &mut [Event<'a>]) {
+        rows.zip(events).for_each(|(row, event)| self.fill(row, event));
+    }
 
     /// The events as columns, if that is how they are stored.
     fn columns(&self) -> Option<&ArrowEvents<'_>> {

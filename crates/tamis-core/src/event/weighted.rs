@@ -1,5 +1,7 @@
 //! Weights for many events, given separately: one set for all events, or one per event.
 
+use std::ops::Range;
+
 use super::{Event, EventSource, TermId, Unreadable};
 
 /// The weights of one attribute.
@@ -25,6 +27,23 @@ impl EventSource for WeightedEvents<'_> {
     fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
         event.weights.clear();
         self.events.fill(row, event);
+        self.weigh(row, event);
+    }
+
+    fn fill_all<'a>(&'a self, rows: Range<usize>, events: &mut [Event<'a>]) {
+        events.iter_mut().for_each(|event| event.weights.clear());
+        self.events.fill_all(rows.clone(), events);
+        rows.zip(events).for_each(|(row, event)| self.weigh(row, event));
+    }
+
+    fn unreadable(&self) -> Unreadable {
+        self.events.unreadable()
+    }
+}
+
+impl WeightedEvents<'_> {
+    /// Gives an event the weights of its row.
+    fn weigh(&self, row: usize, event: &mut Event<'_>) {
         for (attribute, weights) in &self.weights {
             let weight = match weights {
                 Weights::Same(weight) => Some(*weight),
@@ -36,9 +55,5 @@ impl EventSource for WeightedEvents<'_> {
                 event.weights.insert(place, (*attribute, weight));
             }
         }
-    }
-
-    fn unreadable(&self) -> Unreadable {
-        self.events.unreadable()
     }
 }

@@ -22,6 +22,9 @@
 //! Of a text that is not to be checked, the bits are kept as they are: [tokens](tokens) are found among them when a reader
 //! asks.
 //!
+//! A scan costs something before it sees the first byte, which counts where texts are short. So lines are scanned
+//! [together](Structure::scan_lines), and each is read alone.
+//!
 //! A text that is refused is read again, byte by byte, by [`ByteCursor`](super::cursor::ByteCursor), which says what is wrong
 //! and where. So nothing here makes an error message, and the two must agree on what is JSON: the tests compare them.
 
@@ -30,10 +33,13 @@ mod grammar;
 mod numbers;
 mod tokens;
 
+use std::ops::Range;
+
 use super::cursor::escape;
 use super::simd::{self, Found, Job, Lanes};
 use brackets::Brackets;
 use grammar::MARGIN;
+use tokens::place_of;
 pub(crate) use tokens::{Gathered, Marked, Tokens};
 
 const WIDTH: usize = 64;
@@ -52,6 +58,8 @@ const MOST_KEPT: usize = 1 << 20;
 pub(crate) struct Structure {
     /// Of a text that was checked, how many tokens there are.
     count: usize,
+    /// The first token of each line but the first.
+    line_starts: Vec<u32>,
     /// The first byte of each token: a separator, a quote, or how a scalar begins. There are margins around them.
     bytes: Vec<u8>,
     /// Where each token is, in 65,536 bytes of the text. Two bytes a token: writing them is a large part of the scan.
@@ -88,11 +96,18 @@ impl Structure {
     /// Finds the tokens of a text that is an object. `None` if it is none, if it is not UTF-8, or if this processor has no
     /// lanes; of unchecked texts only UTF-8 is promised.
     pub fn scan<'t>(&mut self, text: &'t [u8], skipped: Skipped) -> Option<&'t str> {
+        self.scan_lines(text, 1, skipped)
+    }
+
+    /// The same for a text of so many lines that are an object each. Whoever reads a line must find that its object ends where
+    /// the line does: brackets may also be closed by those of another line.
+    pub fn scan_lines<'t>(&mut self, text: &'t [u8], lines: usize, skipped: Skipped) -> Option<&'t str> {
         let first = text.iter().position(|byte| !is_white(*byte))?;
         if text[first] != b'{' || text.len() >= MOST_BYTES {
             return None;
         }
         let lanes = *self.lanes.insert(Found::find()?);
+        self.line_starts.resize(lines - 1, 0);
         let scanned = match skipped {
             Skipped::Checked => lanes.run(Scan::<true> { text, into: self }),
             Skipped::Unchecked => lanes.run(Scan::<false> { text, into: self }),
@@ -107,19 +122,47 @@ impl Structure {
     /// The tokens of a text that was checked.
     #[inline]
     pub fn gathered<'s>(&'s self, text: &str) -> Gathered<'s> {
+        self.gathered_of(0..self.count, 0..text.len())
+    }
+
+    /// The tokens of one of the lines that were checked together; `line` is where in the text it is. `None` if its object is
+    /// not in it.
+    #[inline]
+    pub fn gathered_line(&self, number: usize, line: Range<usize>) -> Option<Gathered<'_>> {
+        let first = if number == 0 { 0 } else { self.line_starts[number - 1] as usize };
+        let end = self.line_starts.get(number).map_or(self.count, |end| *end as usize);
+        let place = |token| place_of(&self.places, &self.later, token);
+        let is_inside = place(first) >= line.start && place(end - 1) < line.end;
+        is_inside.then(|| self.gathered_of(first..end, line))
+    }
+
+    #[inline]
+    fn gathered_of(&self, tokens: Range<usize>, text: Range<usize>) -> Gathered<'_> {
         Gathered {
-            bytes: &self.bytes[MARGIN..][..self.count],
-            places: &self.places[..self.count],
+            first: tokens.start,
+            bytes: &self.bytes[MARGIN..][..tokens.end],
+            places: &self.places[..tokens.end],
             later: &self.later,
             structure: self,
-            end: text.len(),
+            start: text.start,
+            end: text.end,
         }
     }
 
     /// The tokens of a text that was not checked.
     #[inline]
     pub fn marked<'s>(&'s self, text: &'s str) -> Marked<'s> {
-        Marked { text: text.as_bytes(), marks: &self.marks, structure: self }
+        Marked { text: text.as_bytes(), start: 0, marks: &self.marks, structure: self }
+    }
+
+    /// The tokens of one of the lines that were scanned together, in a text that was not checked. `None` if the line begins
+    /// inside a string that another one does not end.
+    #[inline]
+    pub fn marked_line<'s>(&'s self, text: &'s str, line: Range<usize>) -> Option<Marked<'s>> {
+        let bytes = &text.as_bytes()[..line.end];
+        let white = bytes[line.start..].iter().take_while(|byte| is_white(**byte)).count();
+        let tokens = Marked { text: bytes, start: line.start, marks: &self.marks, structure: self };
+        (tokens.first() == line.start + white).then_some(tokens)
     }
 
     /// The token that closes a bracket.

@@ -142,6 +142,16 @@ impl<'a, T: Tokens> Cursor<'a> for TokenCursor<'a, T> {
         }
         let colon = tokens.after(name);
         let value = tokens.after(colon);
+        if T::ARE_CHECKED {
+            // A value follows, and then a comma or the end of the object, unless another line would close a bracket.
+            let is_bracket = matches!(tokens.byte(value), Some(b'{' | b'['));
+            let Some(last) = (if is_bracket { tokens.closing_of(value) } else { Some(value) }) else {
+                return false;
+            };
+            let after = tokens.after(last);
+            self.next = after + usize::from(tokens.byte(after) == Some(b','));
+            return true;
+        }
         let last = match tokens.byte(value) {
             Some(b'{' | b'[') => tokens.closing_of(value),
             None | Some(b'}' | b']' | b':' | b',') => None,

@@ -156,6 +156,8 @@ pub struct LookedUpBlock<'v> {
     /// The Boolean terms that were found in rows of a batch, and the row of event 0.
     booleans: Option<(&'v FoundBooleans, usize)>,
     gathered: Gathered<'v>,
+    /// By attribute, the values of events that are being placed, each with its event.
+    by_entry: Vec<Vec<(u32, ValueRef<'v>)>>,
 }
 
 /// The memory of a list for elements of the same size. The list is empty, so nothing is converted.
@@ -296,26 +298,33 @@ impl<'v> LookedUpBlock<'v> {
         Some(())
     }
 
-    pub fn events(&self, range: Range<usize>) -> impl Iterator<Item = LookedUpEvent<'_>> {
-        range.map(|event| self.event(event))
-    }
-
-    /// Places events one after the other, to be arranged.
+    /// Places events, to be arranged. Values are looked up attribute by attribute, unless there are very many attributes.
     pub fn place_events(&mut self, catalog: &Catalog, events: &[Event<'v>]) {
         self.clear(events.len());
+        let has_many_terms = catalog.has_many_terms();
+        let mut by_entry = std::mem::take(&mut self.by_entry);
+        if !has_many_terms && by_entry.len() < catalog.terms.len() {
+            by_entry.resize_with(catalog.terms.len(), Vec::new);
+        }
         for (at, event) in events.iter().enumerate() {
             for (attribute, value) in &event.values {
-                if let (ValueRef::Bool(truth), true) = (value, catalog.has_many_terms()) {
+                if let (ValueRef::Bool(truth), true) = (value, has_many_terms) {
                     let state = State::Boolean(*truth);
                     self.push(at, FoundAt { entry: attribute.0, state, point: NOWHERE, rank: NOWHERE });
                     continue;
                 }
                 match catalog.entry_of.get(attribute.0 as usize) {
-                    Some(&number) if number != NO_ATTRIBUTE => self.push_whole(at, number, *value),
-                    _ => {}
+                    Some(&number) if number == NO_ATTRIBUTE => {}
+                    Some(&number) if has_many_terms => self.push_whole(at, number, *value),
+                    Some(&number) => by_entry[number as usize].push((at as u32, *value)),
+                    None => {}
                 }
             }
         }
+        for (entry, values) in std::iter::zip(catalog.terms.iter(), &mut by_entry) {
+            self.place_values_of(catalog, entry, values.drain(..));
+        }
+        self.by_entry = by_entry;
     }
 
     /// Places values of one term, each with its event, to be arranged after the last term. No value may stand for several.
@@ -325,7 +334,17 @@ impl<'v> LookedUpBlock<'v> {
         term: TermId,
         values: impl Iterator<Item = (u32, ValueRef<'v>)>,
     ) {
-        let Some(entry) = catalog.entry(term) else { return };
+        if let Some(entry) = catalog.entry(term) {
+            self.place_values_of(catalog, entry, values);
+        }
+    }
+
+    fn place_values_of(
+        &mut self,
+        catalog: &Catalog,
+        entry: &AttributeEntry,
+        values: impl Iterator<Item = (u32, ValueRef<'v>)>,
+    ) {
         let number = catalog.attribute_index(entry) as u32;
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.clear();
@@ -348,7 +367,7 @@ impl<'v> LookedUpBlock<'v> {
         let Gathered { none, events, keys, texts, lookup, .. } = gathered;
         let gathered = Gathered { none, kind: None, events, keys, texts: emptied(texts, |_| ""), lookup };
         let values = emptied(values, |_| ValueRef::Null);
-        LookedUpBlock { ends, places, found, values, booleans: None, gathered }
+        LookedUpBlock { ends, places, found, values, booleans: None, gathered, by_entry: vec![] }
     }
 
     /// Places rows of a batch, to be arranged: row `rows.start` is event 0. No value may stand for several.

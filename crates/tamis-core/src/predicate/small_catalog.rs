@@ -14,7 +14,7 @@ const SMALL: u32 = if cfg!(any(test, feature = "testing")) { 48 } else { 4096 };
 
 impl Catalog {
     #[inline]
-    pub(super) fn is_small(&self) -> bool {
+    pub fn is_small(&self) -> bool {
         self.bits <= SMALL && !self.has_many_terms()
     }
 

@@ -7,23 +7,23 @@
 
 mod answer;
 mod budget;
+mod observation;
 mod rows;
 mod threads;
 
 use std::ops::Range;
 use std::time::Instant;
 
-use super::contract::{
-    Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version, Work, Workspace,
-};
+use super::contract::{Blocks, FoundMatches, Location, RowCounts, Scored, Version, Work, Workspace};
 use super::device::{DEVICE_WIDTH, DeviceMemory, HostStage};
 use super::index::Index;
 use super::segment::bit_parallel::WIDTH;
 use crate::error::{Error, Result};
-use crate::event::{Event, EventSource};
+use crate::event::EventSource;
 use crate::query::{Ask, Filter, Query, Ranking};
 pub use answer::{BatchAnswer, BatchMatches, BatchOwners, BatchTopK};
 use budget::Budget;
+use observation::{observe, one_by_one};
 pub use rows::{BestMatchRows, Layout, MatchRows, Output, list_type};
 use rows::{FoundBest, Writer, WrittenBest, join};
 use threads::{GATHERED_AT_ONCE, Helpers, in_blocks};
@@ -132,7 +132,7 @@ fn match_events(
             let Some(most) = budget.share(start == 0) else { break };
             let (before, length) = (writer.matches(), block.len());
             let done = if let Some(found) = thread.found(block.clone(), most) {
-                observe(index, events, start, found.observed());
+                observe(index, events, start, found.observed(), None);
                 let started = Instant::now();
                 write_found(start, &*found, helpers.each, &mut writer)?;
                 if let Some(device) = device {
@@ -237,7 +237,7 @@ fn match_block(
     let answered =
         match thread.blocks.as_mut().and_then(|blocks| blocks.matches(block.clone(), most, &mut add)) {
             Some((answered, observed)) => {
-                observe(index, events, first, observed);
+                observe(index, events, first, observed, thread.blocks.as_deref());
                 answered
             }
             None => {
@@ -277,7 +277,7 @@ fn count_events(
         let mut counts = Vec::with_capacity(range.len());
         match thread.blocks.as_mut().and_then(|blocks| blocks.counts(range.clone(), &mut counts)) {
             Some(observed) => {
-                observe(index, events, range.start, observed);
+                observe(index, events, range.start, observed, thread.blocks.as_deref());
                 range.len()
             }
             None => one_by_one(index, events, range, |_, event| {
@@ -316,7 +316,7 @@ pub fn count_by_subscription(
             let counted =
                 thread.blocks.as_mut().and_then(|blocks| blocks.row_counts(block.clone(), &mut counts));
             if let Some(observed) = counted {
-                observe(index, events, start, observed);
+                observe(index, events, start, observed, thread.blocks.as_deref());
                 continue;
             }
             let mut add =
@@ -326,7 +326,7 @@ pub fn count_by_subscription(
                 .as_mut()
                 .and_then(|blocks| blocks.matches(block.clone(), usize::MAX, &mut add))
             {
-                Some((_, observed)) => observe(index, events, start, observed),
+                Some((_, observed)) => observe(index, events, start, observed, thread.blocks.as_deref()),
                 None => {
                     one_by_one(index, events, block, |at, event| {
                         let (locations, work) = version.matches(event, filter, &mut thread.alone);
@@ -410,7 +410,7 @@ fn top_k_events(
             true
         };
         match thread.blocks.as_mut().and_then(|blocks| blocks.best(range.clone(), ranking, &mut add)) {
-            Some(observed) => observe(index, events, start, observed?),
+            Some(observed) => observe(index, events, start, observed?, thread.blocks.as_deref()),
             None => {
                 let mut outcome = Ok(());
                 one_by_one(index, events, range, |at, event| {
@@ -445,50 +445,6 @@ fn top_k_events(
     }
     rest.write(version, &mut all.rows)?;
     Ok(all)
-}
-
-fn nanoseconds(start: Instant) -> u64 {
-    start.elapsed().as_nanos() as u64
-}
-
-/// Learns from the events of a block that begins with event `first`.
-fn observe(index: &Index, events: &dyn EventSource, first: usize, observed: Observation) {
-    let Observation { events: count, matches, work, nanoseconds } = observed;
-    if index.is_surprised(&work) {
-        index.note_surprises(events, first..events.len().min(first + count.max(WIDTH)), &work);
-    }
-    index.observe_many(count, matches, work, nanoseconds, &|at, keep| {
-        let mut event = Event::default();
-        events.fill(first + at, &mut event);
-        keep(&event);
-    });
-}
-
-/// Asks for each event of a range, and learns from it; `one` gets the event and its place in the range, and says
-/// whether to go on. Returns how many events came before the one at which it ended.
-fn one_by_one(
-    index: &Index,
-    events: &dyn EventSource,
-    range: Range<usize>,
-    mut one: impl FnMut(usize, &Event<'_>) -> (bool, usize, Work),
-) -> usize {
-    let len = range.len();
-    let mut event = Event::default();
-    for (at, row) in range.enumerate() {
-        events.fill(row, &mut event);
-        let start = Instant::now();
-        let (goes_on, matches, work) = one(at, &event);
-        observe(
-            index,
-            events,
-            row,
-            Observation { events: 1, matches, work, nanoseconds: nanoseconds(start) },
-        );
-        if !goes_on {
-            return at;
-        }
-    }
-    len
 }
 
 #[cfg(test)]

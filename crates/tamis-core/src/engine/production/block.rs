@@ -15,8 +15,9 @@ use crate::engine::segment::unit_evaluation::Truth;
 use crate::error::Result;
 use crate::event::arrow::ArrowEvents;
 use crate::event::{Event, EventSource};
-use crate::predicate::block_lookup::LookedUpBlock;
-use crate::predicate::catalog::Catalog;
+use crate::predicate::bits::Bits;
+use crate::predicate::block_lookup::{Fires, LookedUpBlock, LookedUpEvent};
+use crate::predicate::catalog::{Catalog, Fired};
 use crate::predicate::delegated::{Delegate, Nobody};
 use crate::query::collector::Count;
 use crate::query::{Filter, Measure, Ranking, Score, TopK};
@@ -90,6 +91,10 @@ impl Blocks for BlocksOfView<'_> {
         self.space.keep(block);
         Some(observed)
     }
+
+    fn event(&self, at: usize) -> Option<&Event<'_>> {
+        self.space.events.get(at)
+    }
 }
 
 /// Events that are points, and the version of the index that they are matched with.
@@ -121,9 +126,7 @@ impl<'e> Block<'e> {
             return (!columns.has_intervals()).then_some(Self { view, events });
         }
         loaded.resize_with(range.len(), Event::default);
-        for (row, event) in range.zip(&mut loaded) {
-            events.fill(row, event);
-        }
+        events.fill_all(range, &mut loaded);
         let are_points = !loaded.iter().any(|event| event.has_intervals);
         are_points.then_some(Self { view, events: Events::Loaded(loaded) })
     }
@@ -165,6 +168,14 @@ impl<'e> Block<'e> {
         match &self.events {
             Events::Columns(columns, range) => see(&columns.event(range.start + at)),
             Events::Loaded(events) => see(&events[at]),
+        }
+    }
+
+    /// The events as they are, if a catalog looks up one as fast as all together.
+    fn as_they_are(&self, catalog: &Catalog) -> Option<&[Event<'e>]> {
+        match &self.events {
+            Events::Loaded(events) if catalog.is_small() => Some(events),
+            _ => None,
         }
     }
 
@@ -221,6 +232,38 @@ impl<'e> Block<'e> {
     }
 }
 
+/// One event of a block.
+enum BlockEvent<'a> {
+    Plain(&'a Event<'a>),
+    LookedUp(LookedUpEvent<'a>),
+}
+
+impl Fires for BlockEvent<'_> {
+    fn fire(&self, catalog: &Catalog, bits: &mut Bits, fired: &mut impl Fired) {
+        match self {
+            Self::Plain(event) => catalog.fire(event, bits, fired),
+            Self::LookedUp(event) => event.fire(catalog, bits, fired),
+        }
+    }
+
+    fn with_intervals(&self) -> Option<&Event<'_>> {
+        None
+    }
+}
+
+/// An event of a block, looked up with the others unless it is matched as it is.
+fn event_of<'a, 'e: 'a>(
+    block: &'a Block<'e>,
+    layout: &Layout,
+    looked_up: &'a LookedUpBlock<'e>,
+    at: usize,
+) -> BlockEvent<'a> {
+    match block.as_they_are(&layout.catalog) {
+        Some(events) => BlockEvent::Plain(&events[at]),
+        None => BlockEvent::LookedUp(looked_up.event(at)),
+    }
+}
+
 /// What one thread works with.
 #[derive(Default)]
 struct BlockSpace<'e> {
@@ -262,7 +305,7 @@ impl<'e> BlockSpace<'e> {
             };
             match phase {
                 Phase::One(at) => {
-                    let event = space.looked_up.event(at);
+                    let event = event_of(block, layout, &space.looked_up, at);
                     let mut count = Count::default();
                     let work = if plain {
                         let mut rows = AllRows::new(layout, number, &mut count);
@@ -278,7 +321,7 @@ impl<'e> BlockSpace<'e> {
                 }
                 Phase::Rest(from) => {
                     let mut counters = Counters::default();
-                    let events = space.looked_up.events(from..block.len());
+                    let events = (from..block.len()).map(|at| event_of(block, layout, &space.looked_up, at));
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         counters.add(events, kept(unit));
                     });
@@ -359,7 +402,7 @@ impl<'e> BlockSpace<'e> {
             let (layout, keeps) = (&part.segment.layout, &filters[number as usize]);
             match phase {
                 Phase::One(at) if at < room.events => {
-                    let event = space.looked_up.event(at);
+                    let event = event_of(block, layout, &space.looked_up, at);
                     let own = &mut found.of_part(number)[at];
                     let work = layout.matching_units(&event, &mut space.scratch, &mut |unit| {
                         own.extend(layout.rows_of(unit).iter().filter(|row| keeps.keeps(**row)));
@@ -375,7 +418,7 @@ impl<'e> BlockSpace<'e> {
                 Phase::Rest(from) if from < room.events => {
                     let rows = &mut space.rows;
                     rows.start(part.segment.len());
-                    let events = space.looked_up.events(from..room.events);
+                    let events = (from..room.events).map(|at| event_of(block, layout, &space.looked_up, at));
                     bit_parallel::matching_units(layout, events, &mut space.bit_parallel, |unit, events| {
                         rows.add(
                             layout.rows_of(unit).iter().copied().filter(|row| keeps.keeps(*row)),
@@ -428,7 +471,9 @@ impl<'e> BlockSpace<'e> {
         self.work.resize(events, Work::default());
         for (number, part) in block.view.parts.iter().enumerate() {
             let layout = &part.segment.layout;
-            block.place(&layout.catalog, &mut self.looked_up);
+            if block.as_they_are(&layout.catalog).is_none() {
+                block.place(&layout.catalog, &mut self.looked_up);
+            }
             let mut total = Work::default();
             for at in 0..events {
                 if at == PROBES && together_is_cheaper(layout, &total, at, events - at) {

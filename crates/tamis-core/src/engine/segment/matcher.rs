@@ -131,6 +131,9 @@ impl Layout {
             return work;
         }
         let (mut event, runs, queue) = self.start(event, scratch);
+        if runs.is_empty() {
+            return work;
+        }
         let candidates = runs.iter().map(|(from, to)| (to - from) as usize).sum();
         work.candidates = candidates as u64;
         event.open_single_row_set(candidates);

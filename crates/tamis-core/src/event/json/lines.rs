@@ -5,10 +5,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{Skipped, read_into};
+use super::{Reader, Skipped, read_fields, read_into};
+use crate::event::fields::EventBuilder;
 use crate::event::{Event, EventError, EventSource, Schema, Scratch, Terms, Unreadable, Value, ValueRef};
 use crate::fork::{Mutex, get_or_init};
 use crate::json::TextPlace;
+use crate::json::structure::Structure;
+use crate::json::token_cursor::TokenCursor;
+
+/// Lines are scanned together up to so many bytes: enough for what a scan costs before its first byte, and few enough for the
+/// nearest caches.
+const SCANNED_TOGETHER: usize = if cfg!(any(test, feature = "testing")) { 256 } else { 1 << 14 };
 
 /// The lines of a text that are not empty, as events of one index.
 ///
@@ -46,6 +53,8 @@ type Made = OnceLock<Box<[Value]>>;
 #[derive(Default)]
 struct LineMemory {
     scratch: Scratch,
+    /// The tokens of lines that are scanned together.
+    structure: Structure,
     /// An event that is of no interest any more, for its memory.
     spare: Event<'static>,
 }
@@ -93,6 +102,50 @@ impl<'t> JsonLines<'t> {
         &get_or_init(&self.made, || self.lines.iter().map(|_| Made::new()).collect())[row]
     }
 
+    /// As many lines from the first of some on as are scanned together, and where they are.
+    fn together(&self, rows: Range<usize>) -> (Range<usize>, Range<usize>) {
+        let start = self.lines[rows.start].start;
+        let fits = |row: &usize| self.lines[*row].end - start <= SCANNED_TOGETHER;
+        let more = (rows.start + 1..rows.end).take_while(fits).count();
+        (rows.start..rows.start + 1 + more, start..self.lines[rows.start + more].end)
+    }
+
+    /// Reads a line that was scanned with others, or by itself.
+    fn fill_from<'a>(
+        &'a self,
+        row: usize,
+        scanned: Option<LineOf<'a, '_>>,
+        memory: (&mut Scratch, &mut Event<'static>),
+        event: &mut Event<'a>,
+    ) {
+        let (scratch, spare) = memory;
+        let line = &self.text[self.lines[row].clone()];
+        let read = match scanned {
+            Some(scanned) => read_line(scanned, self.attributes, self.schema, scratch, self.skipped, event),
+            None => read_into(line, self.attributes, self.schema, scratch, self.skipped, event),
+        };
+        match read {
+            Ok(None) => {}
+            Ok(Some(mut read)) => {
+                // Whatever looks into the strings has found what it looks for, unless matches are verified.
+                let passing = self.attributes.passing_strings().filter(|_| !read.has_intervals);
+                if passing.is_some() {
+                    read.values.retain(|(attribute, _)| passing != Some(*attribute));
+                }
+                *event = std::mem::take(spare);
+                outlive(&read, line, || self.made(row), event);
+                *spare = read.recycled();
+            }
+            Err(error) => {
+                event.clear();
+                self.note(row, error);
+            }
+        }
+        if !event.unreadable.is_empty() {
+            self.unreadable.lock().insert(row, Unreadable::from(&*event.unreadable));
+        }
+    }
+
     fn note(&self, row: usize, mut error: EventError) {
         let mut fault = self.fault.lock();
         if fault.as_ref().is_none_or(|(first, _)| row < *first) {
@@ -117,27 +170,31 @@ impl EventSource for JsonLines<'_> {
     }
 
     fn fill<'a>(&'a self, row: usize, event: &mut Event<'a>) {
-        let line = &self.text[self.lines[row].clone()];
         let mut memory = MEMORY.take().unwrap_or_default();
-        let LineMemory { scratch, spare } = &mut *memory;
-        match read_into(line, self.attributes, self.schema, scratch, self.skipped, event) {
-            Ok(None) => {}
-            Ok(Some(mut read)) => {
-                // Whatever looks into the strings has found what it looks for, unless matches are verified.
-                let passing = self.attributes.passing_strings().filter(|_| !read.has_intervals);
-                if passing.is_some() {
-                    read.values.retain(|(attribute, _)| passing != Some(*attribute));
-                }
-                *event = std::mem::take(spare).recycled();
-                outlive(&read, line, || self.made(row), event);
-                *spare = read.recycled();
+        let LineMemory { scratch, spare, .. } = &mut *memory;
+        self.fill_from(row, None, (scratch, spare), event);
+        MEMORY.set(Some(memory));
+    }
+
+    fn fill_all<'a>(&'a self, mut rows: Range<usize>, mut events: &mut [Event<'a>]) {
+        let mut memory = MEMORY.take().unwrap_or_default();
+        let LineMemory { scratch, spare, structure } = &mut *memory;
+        while !rows.is_empty() {
+            let (now, place) = self.together(rows.clone());
+            let text = &self.text[place.clone()];
+            // What is wrong with one of them is for its own reader to find.
+            let scanned =
+                if now.len() > 1 { structure.scan_lines(text, now.len(), self.skipped) } else { None };
+            let (filled, rest) = std::mem::take(&mut events).split_at_mut(now.len());
+            for (number, (row, event)) in now.clone().zip(filled).enumerate() {
+                let Range { start, end } = self.lines[row];
+                let line = start - place.start..end - place.start;
+                let scanned = scanned.map(|text| LineOf { text, structure, number, line });
+                self.fill_from(row, scanned, (scratch, spare), event);
             }
-            Err(error) => self.note(row, error),
+            (rows.start, events) = (now.end, rest);
         }
         MEMORY.set(Some(memory));
-        if !event.unreadable.is_empty() {
-            self.unreadable.lock().insert(row, Unreadable::from(&*event.unreadable));
-        }
     }
 
     fn unreadable(&self) -> Unreadable {
@@ -151,6 +208,46 @@ impl EventSource for JsonLines<'_> {
         }
         all
     }
+}
+
+/// One of several lines that were scanned together.
+struct LineOf<'t, 's> {
+    /// Of all lines.
+    text: &'t str,
+    structure: &'s Structure,
+    number: usize,
+    /// Where it is in the text.
+    line: Range<usize>,
+}
+
+/// As [`read_into`], of a line that was scanned with others. If it cannot be read from what they found, it is read by itself.
+fn read_line<'t, 's>(
+    of: LineOf<'t, '_>,
+    terms: &Terms,
+    schema: Option<&Schema>,
+    scratch: &'s mut Scratch,
+    skipped: Skipped,
+    event: &mut Event<'t>,
+) -> Result<Option<Event<'s>>, EventError>
+where
+    't: 's,
+{
+    let LineOf { text, structure, number, line } = of;
+    let mut builder = EventBuilder::new(terms, schema, scratch, event);
+    let (all, text, has_escapes) = (text, &text[line.clone()], structure.has_escapes());
+    let is_read = match skipped {
+        Skipped::Checked => structure.gathered_line(number, line).is_some_and(|tokens| {
+            Reader::is_read(TokenCursor::new(text, tokens, skipped, has_escapes), &mut builder)
+        }),
+        Skipped::Unchecked => structure.marked_line(all, line).is_some_and(|tokens| {
+            Reader::is_read(TokenCursor::new(text, tokens, skipped, has_escapes), &mut builder)
+        }),
+    };
+    if !is_read {
+        builder.start_again();
+        read_fields(text.as_bytes(), &mut builder, skipped)?;
+    }
+    builder.finish()
 }
 
 /// Puts an event that borrows from a thread's memory in the place of `event`, which is empty and borrows from the line and
@@ -195,6 +292,8 @@ fn within<'a>(line: &'a [u8], text: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::event::json::read;
 
@@ -250,5 +349,97 @@ mod tests {
         let later = JsonLines::new(text, &attributes, None, Skipped::Checked).after_lines(100);
         (0..later.len()).for_each(|row| later.fill(row, &mut event));
         assert_eq!(later.fault().and_then(|fault| fault.place).map(|place| place.line), Some(104));
+    }
+
+    /// All that can be said of some lines, read one by one or together.
+    fn everything(text: &[u8], skipped: Skipped, together: bool) -> impl PartialEq + std::fmt::Debug {
+        let attributes = attributes();
+        let lines = JsonLines::new(text, &attributes, None, skipped);
+        let mut events = vec![Event::default(); lines.len()];
+        for _ in 0..2 {
+            match together {
+                true => lines.fill_all(0..lines.len(), &mut events),
+                false => events.iter_mut().enumerate().for_each(|(row, event)| lines.fill(row, event)),
+            }
+        }
+        let read: Vec<_> = events
+            .iter()
+            .map(|event| {
+                let unreadable: Vec<String> = event.unreadable.iter().map(ToString::to_string).collect();
+                (owned(event), event.weights.clone(), event.has_intervals, unreadable)
+            })
+            .collect();
+        let first = lines.unreadable().first.map(|error| error.to_string());
+        (read, lines.fault().map(|error| error.to_string()), first)
+    }
+
+    const LINES: [&str; 32] = [
+        r#"{"plain": "x", "list": [1, 2], "unused": {"deep": [[{}], -1.5e3]}}"#,
+        r#"{"plain": 7, "escaped": "a\nb", "when": {"$timestamp": "1970-01-01"}}"#,
+        r#"{"a": {"b": true, "c": null}, "set": {"$interval": [1, 2]}}"#,
+        r#"{"plain": 99999999999999999999, "list": [1, "x"]}"#,
+        r#"{"$event": {"plain": "é"}, "$weights": {"plain": 2}}"#,
+        "{}",
+        "  {\t\"plain\" : 1 } \r",
+        "",
+        " ",
+        "\u{c}",
+        // An object in two lines, two in one, and half of one.
+        r#"{"plain": 1"#,
+        r#", "list": [2]}"#,
+        r#"{"plain": 1} {"plain": 2}"#,
+        r#"{"plain": 1}{"plain": 2}"#,
+        "{",
+        "}",
+        "}{",
+        // Brackets that another line would close.
+        r#"{"unused": [{}"#,
+        r#"{"plain": 3}]}"#,
+        r#"{"list": [{"a": 1}"#,
+        r#"{"plain": 4}], "plain": 5}"#,
+        r#"{"unused": {"x": {}"#,
+        r#"{"plain": 6}}"#,
+        // Strings that another line would end.
+        r#"{"unused": "x"#,
+        r#"", "plain": 8}"#,
+        r#"x" {"plain": 9}"#,
+        r#"{"unused": "\"#,
+        r#""plain": 1}"#,
+        // Wrong by themselves.
+        r#"{"plain": 01}"#,
+        r#"{"plain": 1, "unused": tru}"#,
+        r#"{"plain": 1, "plain": 2}"#,
+        "[1]",
+    ];
+
+    proptest! {
+        #[test]
+        fn lines_are_read_together_as_they_are_one_by_one(
+            lines in prop::collection::vec(0..2 * LINES.len(), 0..24), bad in 0usize..2000,
+        ) {
+            // Most are as they should be.
+            let lines = lines.into_iter().map(|at| LINES.get(at).copied().unwrap_or(LINES[at % 6]));
+            let mut text = lines.collect::<Vec<_>>().join("\n").into_bytes();
+            if let Some(byte) = text.get_mut(bad) {
+                *byte = 0xFF;
+            }
+            for skipped in [Skipped::Checked, Skipped::Unchecked] {
+                let together = everything(&text, skipped, true);
+                prop_assert_eq!(together, everything(&text, skipped, false), "{}", String::from_utf8_lossy(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn every_pair_of_lines_is_read_together_as_one_by_one() {
+        for one in LINES {
+            for two in LINES {
+                let text = [LINES[0], one, two, LINES[1]].join("\n");
+                for skipped in [Skipped::Checked, Skipped::Unchecked] {
+                    let together = everything(text.as_bytes(), skipped, true);
+                    assert_eq!(together, everything(text.as_bytes(), skipped, false), "{text}");
+                }
+            }
+        }
     }
 }

@@ -63,6 +63,9 @@ pub fn read<'a>(
     read_with(json, terms, schema, scratch, Skipped::Checked)
 }
 
+/// Shorter texts are read byte by byte: one block of a scan costs more.
+const SHORT: usize = if cfg!(any(test, feature = "testing")) { 4 } else { 64 };
+
 /// As [`read`], and says how much is checked of what no subscription asks for.
 ///
 /// The text is scanned in blocks first, and only what is asked for is read. A text in which something is wrong is read
@@ -81,14 +84,23 @@ pub fn read_with<'a>(
     scratch: &'a mut Scratch,
     skipped: Skipped,
 ) -> Result<Event<'a>, EventError> {
-    let mut builder = EventBuilder::new(terms, schema, scratch);
-    read_fields(json, &mut builder, skipped)?;
-    builder.finish()
+    let mut event = scratch.spare();
+    let made = read_into(json, terms, schema, scratch, skipped, &mut event)?;
+    Ok(made.unwrap_or(event))
 }
 
-/// As [`read_with`], in the memory of an event of no interest. Returns the event if it borrows from the scratch too; otherwise
-/// it is put where that memory was. After an error there is an empty one.
-fn read_into<'t, 's>(
+/// As [`read_with`], in the place of another event, whose memory is used. Returns the event if it borrows from the scratch too.
+///
+/// ```
+/// use tamis_core::event::{Event, Scratch, Terms, ValueRef, json};
+/// let mut terms = Terms::default();
+/// terms.intern("age");
+/// let (mut event, mut scratch) = (Event::default(), Scratch::default());
+/// let checked = json::Skipped::Checked;
+/// assert!(json::read_into(br#"{"age": 27}"#, &terms, None, &mut scratch, checked, &mut event).unwrap().is_none());
+/// assert!(matches!(event.values[0].1, ValueRef::Int(27)));
+/// ```
+pub fn read_into<'t, 's>(
     json: &'t [u8],
     terms: &Terms,
     schema: Option<&Schema>,
@@ -99,18 +111,19 @@ fn read_into<'t, 's>(
 where
     't: 's,
 {
-    let mut builder = EventBuilder::in_memory(terms, schema, scratch, std::mem::take(event));
-    match read_fields(json, &mut builder, skipped) {
-        Ok(()) => builder.finish_borrowed(event),
-        Err(error) => Err(error),
-    }
+    let mut builder = EventBuilder::new(terms, schema, scratch, event);
+    read_fields(json, &mut builder, skipped)?;
+    builder.finish()
 }
 
 fn read_fields<'t>(
     json: &'t [u8],
-    builder: &mut EventBuilder<'t, '_, '_>,
+    builder: &mut EventBuilder<'_, 't, '_, '_>,
     skipped: Skipped,
 ) -> Result<(), EventError> {
+    if json.len() < SHORT && skipped == Skipped::Checked {
+        return walk(json, builder);
+    }
     let mut structure = builder.take_structure();
     let is_read = match structure.scan(json, skipped) {
         Some(text) => {

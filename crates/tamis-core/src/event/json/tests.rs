@@ -319,9 +319,11 @@ fn refusal(error: EventError) -> Refusal {
 /// The judge: reads byte by byte, and remembers nothing of other events.
 fn read_by_bytes(json: &[u8], terms: &Terms) -> Result<Contents, Refusal> {
     let mut scratch = Scratch::default();
-    let mut builder = EventBuilder::new(terms, None, &mut scratch);
+    let mut event = Event::default();
+    let mut builder = EventBuilder::new(terms, None, &mut scratch, &mut event);
     walk(json, &mut builder).map_err(refusal)?;
-    builder.finish().map(|event| contents(&event)).map_err(refusal)
+    let made = builder.finish().map_err(refusal)?;
+    Ok(contents(made.as_ref().unwrap_or(&event)))
 }
 
 /// Reading in blocks, with what was learnt from the events before, is reading byte by byte.
@@ -367,6 +369,13 @@ fn agree_as_one_stream(events: &[Vec<u8>]) {
             assert_eq!(contents(&event), expected, "{}", String::from_utf8_lossy(&events[row]));
         }
         assert_eq!(lines.fault().is_some(), judged.iter().any(Result::is_err));
+        let together = JsonLines::new(&text, &terms, None, Skipped::Checked);
+        let mut all = vec![Event::default(); together.len()];
+        together.fill_all(0..all.len(), &mut all);
+        for (event, judged) in std::iter::zip(&all, &judged) {
+            assert_eq!(contents(event), judged.clone().unwrap_or_default());
+        }
+        assert_eq!(together.fault().map(refusal), lines.fault().map(refusal));
     }
 }
 

@@ -15,12 +15,12 @@
 
 use super::brackets::{BracketBits, CURLY};
 use super::tokens::place_of;
-use super::{BracketWord, Lanes, Structure, WIDTH, is_white};
+use super::{BracketWord, Lanes, Structure, WIDTH, is_white, shifted};
 
 /// So many bytes before the first token and behind the last are no tokens.
 pub(super) const MARGIN: usize = WIDTH;
 
-/// Whether the tokens are those of one object. Finds the brackets.
+/// Whether the tokens are those of one object, or of as many as there are lines. Finds the brackets, and where lines start.
 #[inline(always)]
 pub(super) fn accepts<L: Lanes>(lanes: L, structure: &mut Structure, text: &[u8]) -> bool {
     let count = structure.count;
@@ -39,12 +39,12 @@ fn accepts_by<L: Lanes, const BY_BITS: bool>(
     structure: &mut Structure,
     text: &[u8],
 ) -> Option<bool> {
-    let Structure { count, bytes, places, later, words, brackets, .. } = structure;
+    let Structure { count, line_starts, bytes, places, later, words, brackets, .. } = structure;
     let count = *count;
     let mut bits = BracketBits::default();
     brackets.clear();
     words.clear();
-    let mut wrong = 0;
+    let (mut wrong, mut lines, mut starts_line) = (0, 0, 1);
     for first in (0..count).step_by(WIDTH) {
         let near = Neighbours { bytes: bytes[first..].first_chunk().expect("there are margins") };
         let block = near.at(lanes, 0);
@@ -61,7 +61,17 @@ fn accepts_by<L: Lanes, const BY_BITS: bool>(
             wrong |= u64::from(!is_literal(&text[at..]));
             literals &= literals - 1;
         }
-        let outermost = last | u64::from(first == 0);
+        let mut line_ends = found.line_ends;
+        while line_ends != 0 {
+            let start = first + line_ends.trailing_zeros() as usize + 1;
+            match line_starts.get_mut(lines) {
+                Some(line_start) => *line_start = start as u32,
+                None => wrong = u64::MAX,
+            }
+            lines += 1;
+            line_ends &= line_ends - 1;
+        }
+        let outermost = last | found.line_ends | shifted(found.line_ends, &mut starts_line);
         let inner = (opening | closing) & !outermost;
         if BY_BITS {
             let curly = lanes.have_bits(block, CURLY);
@@ -70,6 +80,7 @@ fn accepts_by<L: Lanes, const BY_BITS: bool>(
             brackets.add(lanes, lanes.with_bit_7(block, found.members), inner);
         }
     }
+    wrong |= u64::from(lines != line_starts.len());
     Some(wrong == 0 && if BY_BITS { bits.belong_together(lanes) } else { brackets.belong_together() })
 }
 
@@ -96,6 +107,8 @@ struct Found {
     members: u64,
     /// Scalars that are no numbers.
     literals: u64,
+    /// The last tokens of lines, but for the last line.
+    line_ends: u64,
 }
 
 impl Neighbours<'_> {
@@ -140,9 +153,11 @@ impl Neighbours<'_> {
             | curly_opening & !(before_curly | before_name)
             | (opening & !curly_opening) & !(before_value | before_closing & !before_curly)
             | (colon | comma) & !before_value;
-        wrong |= (plain | closing) & !(before_comma | before_closing | last);
+        // No object follows another one in JSON.
+        let line_ends = lanes.equal(block, b'}') & lanes.equal(after, b'{');
+        wrong |= (plain | closing) & !(before_comma | before_closing | last | line_ends);
         wrong |= plain & (after_colon ^ before_member);
         let literals = scalar & !(lanes.digits(block) | lanes.equal(block, b'-'));
-        Found { wrong, members: opening & after_colon | closing & before_member, literals }
+        Found { wrong, members: opening & after_colon | closing & before_member, literals, line_ends }
     }
 }

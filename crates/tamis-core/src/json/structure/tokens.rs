@@ -1,9 +1,12 @@
-//! Goes from token to token of a text that was scanned.
+//! Goes from token to token of a text that was scanned, or of one of its lines.
 
 use super::{Structure, WIDTH};
 
-/// The tokens of a text. What numbers one is up to whoever has them; the end of the text counts as one, too.
+/// The tokens of a text, which may be a line of those that were scanned. What numbers one is up to whoever has them; the end of the text counts as one, too.
 pub(crate) trait Tokens: Copy {
+    /// Whether each token is known to stand where it may.
+    const ARE_CHECKED: bool;
+
     fn first(self) -> usize;
 
     /// The token after another one.
@@ -19,14 +22,17 @@ pub(crate) trait Tokens: Copy {
     fn closing_of(self, open: usize) -> Option<usize>;
 }
 
-/// Tokens side by side, which are numbered from 0.
+/// Tokens side by side, numbered as they were scanned.
 #[derive(Clone, Copy)]
 pub(crate) struct Gathered<'s> {
+    pub(super) first: usize,
+    /// Up to the last, and so are the places.
     pub(super) bytes: &'s [u8],
     pub(super) places: &'s [u16],
     pub(super) later: &'s [u32],
     pub(super) structure: &'s Structure,
-    /// The length of the text.
+    /// Where the text starts and ends in what was scanned.
+    pub(super) start: usize,
     pub(super) end: usize,
 }
 
@@ -41,9 +47,11 @@ pub(super) fn place_of(places: &[u16], later: &[u32], token: usize) -> usize {
 }
 
 impl Tokens for Gathered<'_> {
+    const ARE_CHECKED: bool = true;
+
     #[inline]
     fn first(self) -> usize {
-        0
+        self.first
     }
 
     #[inline]
@@ -53,7 +61,9 @@ impl Tokens for Gathered<'_> {
 
     #[inline]
     fn place(self, token: usize) -> usize {
-        if token < self.places.len() { place_of(self.places, self.later, token) } else { self.end }
+        let is_inside = token < self.places.len();
+        let place = if is_inside { place_of(self.places, self.later, token) } else { self.end };
+        place - self.start
     }
 
     #[inline]
@@ -70,7 +80,10 @@ impl Tokens for Gathered<'_> {
 /// Tokens by a bit per byte of the text, which are numbered by their places.
 #[derive(Clone, Copy)]
 pub(crate) struct Marked<'s> {
+    /// What was scanned, up to the end of the text.
     pub(super) text: &'s [u8],
+    /// Where the text starts in it.
+    pub(super) start: usize,
     pub(super) marks: &'s [u64],
     pub(super) structure: &'s Structure,
 }
@@ -95,9 +108,11 @@ impl Marked<'_> {
 }
 
 impl Tokens for Marked<'_> {
+    const ARE_CHECKED: bool = false;
+
     #[inline]
     fn first(self) -> usize {
-        self.from(0)
+        self.from(self.start)
     }
 
     #[inline]
@@ -107,7 +122,7 @@ impl Tokens for Marked<'_> {
 
     #[inline]
     fn place(self, token: usize) -> usize {
-        token.min(self.text.len())
+        token.min(self.text.len()) - self.start
     }
 
     #[inline]
