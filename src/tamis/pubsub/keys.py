@@ -38,6 +38,8 @@ from tamis.pubsub.log.contract import Key
 from tamis.pubsub.names import names_in, token
 
 CURSOR, DEAD, LINK, SEEN, TAKEN = "cursor", "dead", "link", "seen", "taken"
+COPY = "copy-"
+"""How the topics of copies begin."""
 SUBSCRIPTION, QUEUE, READ, DROP, BEHIND = "sub", "queue", "read", "drop", "behind"
 TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"

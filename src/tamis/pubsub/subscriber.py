@@ -383,9 +383,8 @@ class Subscriber:
 
     async def _fill(self) -> bool:
         """Read more of the queue into the buffer; returns whether there was anything for the caller."""
-        while is_more := await self._read_some():
-            if self._buffer:
-                break
+        while (is_more := await self._read_some()) and not self._buffer:
+            pass
         return is_more
 
     async def _read_some(self) -> bool:
@@ -501,12 +500,12 @@ class Subscriber:
         found: dict[tuple[str | None, int], Record] = {}
         for copy, numbers in wanted.items():
             if copy is None:
-                for number, record in (await self._log.fetch(EVENTS, numbers)).items():
-                    found[None, number] = record
+                fetched = await self._log.fetch(EVENTS, numbers)
+                found |= {(None, number): record for number, record in fetched.items()}
             else:
-                lasts = await self._log.last(QUEUES, [(f"copy-{copy}", str(number)) for number in numbers])
-                for (_, detail), record in lasts.items():
-                    found[copy, int(detail)] = record
+                topic = f"{keys.COPY}{copy}"
+                lasts = await self._log.last(QUEUES, [(topic, str(number)) for number in numbers])
+                found |= {(copy, int(detail)): record for (_, detail), record in lasts.items()}
         return found
 
     async def _learn_expressions(self) -> list[Expression]:
