@@ -65,6 +65,8 @@ logger = logging.getLogger("tamis.link")
 TAKE_AT_ONCE = 40
 MOST_EVENTS = MOST_ENTRIES - 20
 """Taken in one append; fewer if they are of many origins."""
+STEP_SECONDS = 0.3
+"""After so long a step ends with the record at hand: one that takes longer counts as a silent neighbour."""
 SIGN_SECONDS = 1.0
 GOSSIP_SECONDS = 0.2
 """While events come, the link asks for news about sites at most this often: a request for each topic."""
@@ -275,8 +277,10 @@ class Link:
         cursor, life = await self._position(there)
         topic = f"q-=40{token(self._here)}"
         records = await there.read(QUEUES, topic=topic, after=cursor.after, most=TAKE_AT_ONCE)
-        taken = 0
+        taken, began = 0, self._clock()
         for record in records:
+            if record is not records[0] and self._clock() - began > STEP_SECONDS:
+                break
             delivery, is_lane = _delivery(record), _LANE.fullmatch(record.detail) is not None
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
