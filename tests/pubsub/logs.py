@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tamis.pubsub.site import Site, connect
-from tamis.pubsub.subscriber import Subscriber
+from tamis.pubsub.subscriber import Delivered, Subscriber
 
 _numbers = itertools.count()
 
@@ -39,3 +39,12 @@ async def read_by_ann(url: str, **more: Any) -> AsyncIterator[tuple[Site, Subscr
         ann = await site.subscriber("ann")
         await ann.subscribe("all", "TRUE")
         yield site, ann
+
+
+async def heard(subscriber: Subscriber) -> list[Any]:
+    """All that waits: events, and gaps as (reason, count)."""
+    found: list[Any] = []
+    while subscriber._buffer or await subscriber._fill():
+        item = await subscriber.next()
+        found.append(item.event if isinstance(item, Delivered) else (item.reason, item.count))
+    return found

@@ -122,6 +122,8 @@ class Reader:
     acknowledged: set[int] = field(default_factory=set)
     heard: list[int] = field(default_factory=list)
     """Serials of this life."""
+    of_client: set[int] = field(default_factory=set)
+    """Serials that this client has got, also before a rollback."""
     all_heard: set[int] = field(default_factory=set)
     gaps: dict[str, int] = field(default_factory=dict)
     rollbacks: int = 0
@@ -262,7 +264,7 @@ class History:
         while True:
             try:
                 reader.subscriber = await site.subscriber(reader.name)
-                reader.heard = []
+                reader.heard, reader.of_client = [], set()
                 while True:
                     await self.read_some(reader)
                     if self.is_ending:
@@ -298,8 +300,10 @@ class History:
                 reader.gaps[item.reason] = reader.gaps.get(item.reason, 0) + (item.count or 0)
             return
         serial = item.event["serial"]
+        assert serial not in reader.of_client, f"{reader.name} got {serial} twice from one client"
+        reader.of_client.add(serial)
         if self.restored_at is not None:
-            # Routed again from the older copy: a rollback is visible, and may repeat.
+            # Routed again from the older copy: a rollback is visible, and may repeat for another client.
             reader.all_heard.add(serial)
             return
         assert serial not in reader.heard, f"{reader.name} heard {serial} twice in one life"

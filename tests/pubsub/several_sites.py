@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 from pubsub import backups
+from pubsub.logs import heard
 from pubsub.one_thread import in_this_thread
 from tamis.pubsub.log import Log, LogUnavailableError, open_log
 from tamis.pubsub.records import fields
@@ -14,7 +15,7 @@ from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site
 from tamis.pubsub.sites.interest import Generalising
 from tamis.pubsub.sites.network import Network
-from tamis.pubsub.subscriber import Delivered, Subscriber
+from tamis.pubsub.subscriber import Subscriber
 
 TODAY = {"VERSION": fields.VERSION, "WRITTEN": fields.WRITTEN}
 NEXT_RELEASE = {"VERSION": fields.VERSION + 1, "WRITTEN": fields.WRITTEN}
@@ -148,8 +149,4 @@ class Sites:
             quiet = 0 if await self.step() else quiet + 1
 
     async def heard(self, subscriber: Subscriber) -> list[Any]:
-        found: list[Any] = []
-        while subscriber._buffer or await subscriber._fill():
-            item = await subscriber.next()
-            found.append(item.event if isinstance(item, Delivered) else (item.reason, item.count))
-        return found
+        return await heard(subscriber)

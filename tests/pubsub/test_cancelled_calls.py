@@ -3,19 +3,20 @@
 Faults: a publisher whose call was cancelled after the log had taken the events believes that the next ones
 are there already, and they are lost; or its next calls all fail; or a repeated call publishes twice: what it
 had written before the part that was cancelled, or that part, because the log was busy, had trimmed what was
-before it, or failed once more. A rollback that it was just about to report is forgotten. A subscriber that
-was interrupted while it read a delivery hands out the beginning of it twice.
+before it, or failed once more. An answer is lost, and then the log is full: if the events are written late,
+all further calls fail. A rollback that it was just about to report is forgotten. A subscriber that was
+interrupted while it read a delivery hands out the beginning of it twice.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from pubsub.logs import read_by_ann, run
 from tamis.pubsub import RolledBackError, keys, publisher
-from tamis.pubsub.log import EVENTS, QUEUES, STATE, BusyError, Entry, Log, LogUnavailableError
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, BusyError, Entry, Log, LogFullError, LogUnavailableError
 from tamis.pubsub.records import Delivery
 from tamis.pubsub.records.fields import write
 from tamis.pubsub.site import connect
@@ -177,6 +178,53 @@ def test_a_repeated_call_that_meets_trouble(
             stored = await stored_events(site.log)
             assert list(stored.values()) == [b'{"n":%d}' % n for n in (0, 1, 1, 2)]
             assert numbers + last == list(stored)[1:]
+
+    run(main)
+
+
+def full_after_a_lost_answer(monkeypatch: pytest.MonkeyPatch, log: Any) -> Callable[[], Awaitable[int]]:
+    """Hold up the next append, and refuse the one after it; returns what lets the first one go on."""
+    append, held = log.append, []
+
+    async def failing(stream: str, *request: Any) -> int:
+        if not held:
+            held.append((stream, *request))
+            raise LogUnavailableError("the answer was lost")
+        monkeypatch.setattr(log, "append", append)
+        raise LogFullError("there is no room")
+
+    monkeypatch.setattr(log, "append", failing)
+    return lambda: append(*held[0])
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_a_lost_answer_and_then_a_full_log(
+    log_url: str, monkeypatch: pytest.MonkeyPatch, is_late: bool, is_repeated: bool
+) -> None:
+    events = [{"n": 1}, {"n": 2}]
+
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            bob = await site.publisher("bob")
+            await bob.publish({"n": 0})
+            go_on = full_after_a_lost_answer(monkeypatch, site.log)
+            with pytest.raises(LogFullError) as failed:
+                await bob.publish(events)
+            assert "unknown whether 2 events were published" in failed.value.__notes__[0]
+            if is_late:
+                await go_on()
+            numbers = await bob.publish(events) if is_repeated else []
+            last = await bob.publish({"n": 3})
+            stored = await stored_events(site.log)
+            assert list(stored.values()) == [
+                b'{"n":%d}' % n for n in (0, *((1, 2) if is_late or is_repeated else ()), 3)
+            ]
+            assert (numbers + last if is_repeated else last) == list(stored)[-3 if is_repeated else -1 :]
+            if not (is_late or is_repeated):
+                await bob.publish({"n": 4})
+                await go_on()  # much later, under a session that nobody uses any more
+                await bob.publish({"n": 5})
 
     run(main)
 

@@ -87,7 +87,7 @@ def test_what_was_dropped_on_its_way_is_a_gap_at_sites_further_behind(
     """Whoever drops an event knows where it was going; the site in between does not."""
 
     async def main() -> None:
-        async with Sites(tmp_path, [*LINE, ("c", "d")], link_bytes=100) as sites:
+        async with Sites(tmp_path, [*LINE, ("c", "d")], link_bytes=150) as sites:
             readers = {name: await sites.sites[name].subscriber("ann") for name in "bcd"}
             await readers["c"].subscribe("all", "TRUE")
             await readers["b"].subscribe("few", "n = 0")

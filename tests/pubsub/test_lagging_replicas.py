@@ -3,8 +3,9 @@
 Faults: an empty answer counts as the end where nobody looks again. The subscriptions of a subscriber that was
 removed stay; a router that starts tells other sites that nobody here wants anything, and their events do not
 come; after a rollback, what was routed before is routed again; a partition counts as empty, and nobody looks
-for seconds, though a link has just stored an event in it. A client may have more subscriptions than it is
-granted; a subscription counts as confirmed by all sites, since none is known.
+for seconds, though a link has just stored an event in it, or some queues have its next batch already. A
+client may have more subscriptions than it is granted; a subscription counts as confirmed by all sites, since
+none is known.
 """
 
 from functools import partial
@@ -22,6 +23,7 @@ from tamis.pubsub.log import EVENTS, STATE, Entry, Log
 from tamis.pubsub.log.nats import NatsLog
 from tamis.pubsub.log.nats_answers import Answers
 from tamis.pubsub.records import Cursor, Grant
+from tamis.pubsub.router.arrivals import Arrivals
 from tamis.pubsub.router.event_reader import EventReader
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.sites.network import Network
@@ -151,6 +153,21 @@ def test_what_a_link_has_stored_is_routed_at_once(tmp_path: Path, runs: int) -> 
             router._events = EventReader(Lagging(site.log), router.arrivals)
             assert await router.step() == 2 * runs
             assert await sites.heard(ann) == [{"n": n} for n in range(2 * runs)]
+
+    run(main)
+
+
+@pytest.mark.parametrize("most", [2, 100])
+def test_a_batch_that_some_queues_have_is_read_to_its_end_at_once(tmp_path: Path, most: int) -> None:
+    """Its events were there when it was begun."""
+
+    async def main() -> None:
+        async with read_by_ann(f"sqlite:{tmp_path}/site.db", partitions=1) as (site, _):
+            numbers = await (await site.publisher("bob")).publish([{"n": n} for n in range(6)])
+            reader = EventReader(Lagging(site.log), Arrivals("site"))  # type: ignore[arg-type]
+            begun = Cursor("router", numbers[0], "ann", until=numbers[4])
+            records, _ = await reader.next(0, begun, most)
+            assert [record.seq for record in records] == numbers[1:5]
 
     run(main)
 

@@ -14,13 +14,13 @@ import pytest
 
 import tamis
 from pubsub.backups import back_up, restore
-from pubsub.logs import read_by_ann, run
+from pubsub.logs import heard, read_by_ann, run
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogFullError, LogUnavailableError, RolledBackError
 from tamis.pubsub.records import Cursor, DeadLetter, Delivery, Grant, QueueLimits, Subscription, write
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site, connect
-from tamis.pubsub.subscriber import Delivered, Gap, Subscriber, TakenOverError
+from tamis.pubsub.subscriber import Gap, TakenOverError
 
 
 def router_of(site: Site, **more: Any) -> Router:
@@ -35,15 +35,6 @@ async def drain(router: Router) -> int:
         routed += more
         quiet = 0 if more else quiet + 1
     return routed
-
-
-async def heard(subscriber: Subscriber) -> list[Any]:
-    """All that waits: events, and gaps as (reason, count)."""
-    found: list[Any] = []
-    while subscriber._buffer or await subscriber._fill():
-        item = await subscriber.next()
-        found.append(item.event if isinstance(item, Delivered) else (item.reason, item.count))
-    return found
 
 
 def test_each_subscriber_gets_what_it_wants_in_order(log_url: str) -> None:

@@ -6,6 +6,7 @@ interest that could not be written and is confirmed all the same.
 """
 
 import asyncio
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +355,32 @@ def test_however_interest_is_generalised_nothing_is_missed_and_nothing_else_hear
             assert not [
                 r for r in await sites.sites["b"].log.read(QUEUES, after=before) if r.topic.startswith("q-")
             ], "interest that is gone keeps no event going"
+
+    run(main)
+
+
+def test_a_link_with_much_to_take_ends_its_step_in_time(tmp_path: Path) -> None:
+    """It counted as down, and as slow: then nobody waits for it, and little is taken at a time."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            bob = await sites.sites["a"].publisher("bob")
+            for start in range(0, 90, 45):
+                await bob.publish([{"n": n} for n in range(start, start + 45)])
+                while await sites.routers["a"].step():
+                    pass
+            link = sites.networks["b"].links["a"]
+            ticks = itertools.count()
+            link._clock = lambda: float(next(ticks))  # each record takes a second
+            taken = []
+            while sum(taken) < 90:
+                taken.append(await link.step())
+            assert taken == [45, 45], "not all at once"
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": n} for n in range(90)]
 
     run(main)
 

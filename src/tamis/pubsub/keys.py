@@ -4,7 +4,8 @@ events   pN        s.NAME.SESSION    an event of partition N; releases before 0.
          pN        link-SITE         an event that came over a link, as it is stored here
          pN        dropped           a gap that this site tells others
          link      SITE              how far a neighbour's queue for this site is taken over
-         seen      SITE              which events of a site have come already
+         seen      SITE.LIFE.N       which numbers of a site's partition have come, of one life of its log
+         taken     SITE.N            which events of a site's partition have come, in all lives of its log
 queues   q-NAME    PARTITION.PRIORITY   deliveries for a subscriber (NAME is @SITE for a neighbour)
          cursor    PARTITION         how far a partition is routed, and by whom
          dead      PARTITION         events that could not be processed
@@ -36,7 +37,9 @@ from functools import lru_cache
 from tamis.pubsub.log.contract import Key
 from tamis.pubsub.names import names_in, token
 
-CURSOR, DEAD, LINK, SEEN = "cursor", "dead", "link", "seen"
+CURSOR, DEAD, LINK, SEEN, TAKEN = "cursor", "dead", "link", "seen", "taken"
+COPY = "copy-"
+"""How the topics of copies begin."""
 SUBSCRIPTION, QUEUE, READ, DROP, BEHIND = "sub", "queue", "read", "drop", "behind"
 TRIM, GRANT, ROUTER, DRAIN = "trim", "grant", "router", "drain"
 INTEREST, LINKS, APPLIED, PEER = "interest", "links", "applied", "peer"
@@ -145,6 +148,15 @@ def lane(partition: int, priority: int) -> str:
     '0.4'
     """
     return f"{partition}.{priority}"
+
+
+def partition_of_lane(lane: str) -> str:
+    """The partition that the deliveries of a lane come from.
+
+    >>> partition_of_lane("0.4")
+    '0'
+    """
+    return lane.partition(".")[0]
 
 
 def subscription_key(subscriber: str, id: str) -> Key:

@@ -29,6 +29,7 @@ from tamis.pubsub.log.contract import (
     Key,
     Log,
     LogError,
+    LogFullError,
     LogUnavailableError,
     RolledBackError,
 )
@@ -52,7 +53,19 @@ class _Call:
     numbers: list[int] = field(default_factory=list)
     """Of the first events, which are safe."""
     in_doubt: int = 0
-    """How many of the next ones were sent at once when it was cancelled: all are in the log, or none."""
+    """How many of the next ones were sent at once, without an answer: all are in the log, or none."""
+
+
+class _UnsureFullError(Exception):
+    """The log is full, and before that an answer was lost: the events may be there, or come still."""
+
+    def __init__(self, full: LogFullError, count: int) -> None:
+        super().__init__(str(full))
+        self.full = full
+        full.add_note(
+            f"an answer was lost before: it is unknown whether {count} events were published. "
+            "The same call, repeated, finds out and publishes them once"
+        )
 
 
 class Publisher:
@@ -81,8 +94,8 @@ class Publisher:
         self.session = uuid.uuid4().hex
         self._last = 0
         self._used_at = time.monotonic()
-        self._cancelled: _Call | None = None
-        """The last call, if it was cancelled: it is taken up again where it was, if it is repeated."""
+        self._unfinished: _Call | None = None
+        """The last call, if it is unknown how far it got: it is taken up where it was, if it is repeated."""
 
     @property
     def _key(self) -> Key:
@@ -95,8 +108,8 @@ class Publisher:
         published. `RolledBackError` says that the log has lost events that it had acknowledged to this
         publisher; these events are not published then, and the next call begins a new session. If a log fails
         after some of the events are safe, the error has their numbers (`LogError.published`). If the call is
-        cancelled, some may be published, or all. The same call, if it is the next one and comes at once,
-        publishes only the others, and returns all numbers.
+        cancelled, or the log is full after an answer was lost, some may be published, or all. The same call,
+        if it is the next one and comes at once, publishes only the others, and returns all numbers.
         """
         given = [events] if isinstance(events, (Mapping, Event, str, bytes)) else list(events)
         bodies = [event_body(self._header, self._checked(event)) for event in given]
@@ -146,9 +159,9 @@ class Publisher:
         return content
 
     def _taken_up(self, bodies: list[bytes]) -> _Call:
-        if self._cancelled is not None and self._cancelled.bodies == bodies:
-            return self._cancelled
-        if self._cancelled is not None:
+        if self._unfinished is not None and self._unfinished.bodies == bodies:
+            return self._unfinished
+        if self._unfinished is not None:
             self._begin()  # what becomes of these must not depend on what became of those
         return _Call(bodies)
 
@@ -172,11 +185,16 @@ class Publisher:
             numbers = await self._append_until(bodies, deadline, is_unsure=call.in_doubt > 0)
         except asyncio.CancelledError:
             call.in_doubt = count
-            self._cancelled = call
+            self._unfinished = call
             raise
+        except _UnsureFullError as error:
+            # What is on its way may be written when there is room again. The next call must not wait for it.
+            call.in_doubt = count
+            self._unfinished = call
+            raise error.full from None
         call.numbers += numbers
         call.in_doubt = 0
-        self._cancelled = None
+        self._unfinished = None
 
     async def _append_until(self, bodies: list[bytes], deadline: float, *, is_unsure: bool) -> list[int]:
         """Write events all at once; a `BusyError` says that there are too many of them for that, just now.
@@ -192,19 +210,14 @@ class Publisher:
                 last = await self._log.append(EVENTS, entries, {self._key: self._last})
             except FencedError:
                 refused += 1
-                if not is_unsure and self._last and await self._was_trimmed(self._last):
-                    self._begin()
-                    stored = None
-                else:
-                    stored = await self._stored(bodies)
-                if stored is None and refused > MOST_REFUSALS:
+                found = await self._after_refusal(bodies, refused, is_unsure=is_unsure)
+                if found is None and refused > MOST_REFUSALS:
+                    self._begin()  # whatever is there under this session, it must not hold up the next call
                     raise
-                if stored is None:
-                    if refused > 1:  # whoever was asked may not know yet what the leader knows
-                        await asyncio.sleep(RETRY_SECONDS * 2 ** (refused - 2))
+                if found is None:
                     entries = [Entry(*self._key, body) for body in bodies]
                     continue
-                last = stored
+                last = found
             except BusyError as error:
                 is_late = time.monotonic() >= deadline
                 if is_late and is_unsure:
@@ -214,6 +227,12 @@ class Publisher:
                     raise
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
+            except LogFullError as error:
+                if not is_unsure:
+                    raise
+                if (found := await self._ask_until(deadline, bodies)) is None:
+                    raise _UnsureFullError(error, len(bodies)) from None
+                last = found
             except ForbiddenError as error:
                 if is_unsure:
                     raise self._unknown(error, bodies) from None
@@ -231,6 +250,16 @@ class Publisher:
             self._last = last
             self._used_at = time.monotonic()
             return list(range(last - len(bodies) + 1, last + 1))
+
+    async def _after_refusal(self, bodies: list[bytes], refused: int, *, is_unsure: bool) -> int | None:
+        """After a fence: the last number if the batch is there, None if it can be sent again."""
+        if not is_unsure and self._last and await self._was_trimmed(self._last):
+            self._begin()
+        elif (found := await self._stored(bodies)) is not None:
+            return found
+        if 1 < refused <= MOST_REFUSALS:  # whoever was asked may not know yet what the leader knows
+            await asyncio.sleep(RETRY_SECONDS * 2 ** (refused - 2))
+        return None
 
     async def _ask_until(self, deadline: float, bodies: list[bytes]) -> int | None:
         """After a lost answer: the last number if the batch is there, None if it can be sent again."""

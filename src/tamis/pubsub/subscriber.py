@@ -64,6 +64,7 @@ ANY_LANE = "*"
 """In `Reading.expected`: lanes that are not named begin with this number. 0: with any, but for what is known
 to have been dropped."""
 MOST_EXPRESSION_BYTES = 64 << 10
+MOST_ROLLBACKS = 16
 
 
 class RemovedError(TamisError):
@@ -130,11 +131,15 @@ class Subscriber:
         self._places: dict[tuple[int, int], tuple[int, int, dict[str, int]]] = {}
         self._expected: dict[str, int] = {}
         self._end = 0
-        self._times: dict[int, int] = {}
-        """When the records in the buffer were stored."""
+        self._times: dict[int, tuple[int, str]] = {}
+        """When the records in the buffer were stored, and their partitions."""
         self._seen_time = 0
         self._old_until = (0, 0, 0)
         """Time, record and part: what lies before was handed out before the log was rolled back."""
+        self._handed: dict[str, tuple[int, int]] = {}
+        """Number and time of the last event that the caller has got, by partition."""
+        self._handed_before: list[dict[str, tuple[int, int]]] = []
+        """The same at each rollback: the log may route again what it had, into other records."""
         self._expressions: list[Expression] | None = None
         self._changes = 0
         """How often our subscriptions were changed: what was read of them before may be out of date."""
@@ -345,10 +350,11 @@ class Subscriber:
                     await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
         item = self._buffer.popleft()
         self._seen = item.place
-        for seq in [seq for seq in self._times if seq <= item.place[0]]:
-            self._seen_time = self._times[seq] if seq == item.place[0] else self._seen_time
-            if seq < item.place[0]:
-                del self._times[seq]
+        for seq in [seq for seq in self._times if seq < item.place[0]]:
+            del self._times[seq]
+        self._seen_time, partition = self._times.get(item.place[0], (self._seen_time, ""))
+        if isinstance(item, Delivered):
+            self._handed[partition] = (item.number, item.time)
         return item
 
     async def _show_that_we_are_here(self) -> None:
@@ -376,7 +382,12 @@ class Subscriber:
         return False
 
     async def _fill(self) -> bool:
-        """Read more of the queue into the buffer; returns whether there was anything."""
+        """Read more of the queue into the buffer; returns whether there was anything for the caller."""
+        while (is_more := await self._read_some()) and not self._buffer:
+            pass
+        return is_more
+
+    async def _read_some(self) -> bool:
         end = await self._log.end(QUEUES)
         if end < max(self._end, self._fetched):
             await self._roll_back()
@@ -401,6 +412,8 @@ class Subscriber:
         is_unsure = any(delivery.unsure for delivery in deliveries.values())
         expressions = await self._learn_expressions() if is_unsure else []
         drops: Drops | None = None
+        if any(deliveries[one.seq].first < self._expected.get(one.detail, 0) for one in records):
+            self._note_rollback()
         for record in records:
             delivery = deliveries[record.seq]
             if self._partly_read is None:
@@ -410,7 +423,7 @@ class Subscriber:
                 self._expected[record.detail] = delivery.first + len(delivery.events)
                 self._fetched = record.seq
                 continue
-            self._times[record.seq] = record.time
+            self._times[record.seq] = (record.time, keys.partition_of_lane(record.detail))
             expected = self._expected.get(record.detail, self._expected.get(ANY_LANE))
             if delivery.first and expected == 0 and record.detail not in self._expected:
                 drops = drops or await self._drops()
@@ -456,6 +469,8 @@ class Subscriber:
         skip = self._reading.part if record.seq == self._partly_read else 0
         if (record.time, record.seq) == self._old_until[:2]:
             skip = max(skip, self._old_until[2])
+        partition = keys.partition_of_lane(record.detail)
+        before = [handed[partition] for handed in self._handed_before if partition in handed]
         for place, number in enumerate(delivery.events, 1):
             if place <= skip:
                 continue
@@ -463,6 +478,8 @@ class Subscriber:
             found = events.get((delivery.copy, number))
             if found is None:
                 self._buffer.append(Gap("age", 1, here))
+                continue
+            if any(number <= last and found.time <= time for last, time in before):
                 continue
             text, body = split_event(found.body)
             try:
@@ -483,12 +500,12 @@ class Subscriber:
         found: dict[tuple[str | None, int], Record] = {}
         for copy, numbers in wanted.items():
             if copy is None:
-                for number, record in (await self._log.fetch(EVENTS, numbers)).items():
-                    found[None, number] = record
+                fetched = await self._log.fetch(EVENTS, numbers)
+                found |= {(None, number): record for number, record in fetched.items()}
             else:
-                lasts = await self._log.last(QUEUES, [(f"copy-{copy}", str(number)) for number in numbers])
-                for (_, detail), record in lasts.items():
-                    found[copy, int(detail)] = record
+                topic = f"{keys.COPY}{copy}"
+                lasts = await self._log.last(QUEUES, [(topic, str(number)) for number in numbers])
+                found |= {(copy, int(detail)): record for (_, detail), record in lasts.items()}
         return found
 
     async def _learn_expressions(self) -> list[Expression]:
@@ -514,6 +531,7 @@ class Subscriber:
         self._buffer.clear()
         self._end = 0
         self._old_until = (self._seen_time, *self._seen)
+        self._note_rollback()
         self._times.clear()
         queue, read = ((topic, token(self.name)) for topic in (keys.QUEUE, keys.READ))
         found = await self._log.last(STATE, [queue, read])
@@ -521,6 +539,9 @@ class Subscriber:
         if not is_there or not await self._take_over(found.get(read)):
             await self.open()
         self._buffer.append(Gap("rollback", None, self._seen))
+
+    def _note_rollback(self) -> None:
+        self._handed_before = [*self._handed_before, dict(self._handed)][-MOST_ROLLBACKS:]
 
     # --- acknowledging -----------------------------------------------------------------------------
 
@@ -582,6 +603,7 @@ class Subscriber:
             return True
         if reading.is_replay:
             self._buffer.clear()
+            self._old_until, self._handed_before = (0, 0, 0), []
             if not await self._take_over(record):
                 await self._look_for_queue()
             return False

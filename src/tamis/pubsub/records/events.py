@@ -17,6 +17,8 @@ LINK, ROLLBACK = "link", "rollback"
 """Why events are missing that were on their way."""
 Target = tuple[str, int]
 """A site that an event is on its way to, and its number among the events from its origin to that site."""
+Place = tuple[int, int]
+"""Where an event lies in the log of its origin: its number there, and when it was stored."""
 
 
 _is_name = lru_cache(maxsize=10_000)(is_name)
@@ -48,7 +50,9 @@ _TARGET = re.compile(rb"\[" + _NAME + rb"," + _NUMBER + rb"\]")
 _ONE = rb'\["%s{1,%d}",(?:0|[1-9][0-9]{0,14})\]' % (_CHARACTER, MOST_NAME_BYTES)
 _START = re.compile(rb'\{"v":1,"p":%s,"o":%s,"l":%s,"n":%s,"h":%s' % (_TEXT, _NAME, _LIFE, _NUMBER, _NUMBER))
 _TO = b',"to":['
-_TARGETS = re.compile(rb"((?:%s(?:,%s)*)?)\]\}" % (_ONE, _ONE))
+_TARGETS = re.compile(
+    rb'((?:%s(?:,%s)*)?)\](?:,"at":\[([1-9][0-9]{0,14}),([1-8][0-9]{0,15})\])?\}' % (_ONE, _ONE)
+)
 """The header of an event from another site as `body` writes it, of ASCII characters without escapes: what is
 the same for all of a publisher's events, and the sites that one is on its way to."""
 _MOST_START = 1_000
@@ -76,17 +80,19 @@ class EventHeader:
     """This is no event: so many were dropped on their way here, and every subscriber is told."""
     reason: str = LINK
     """Why they are missing: `link`; or `rollback`, and then nobody knows how many."""
+    place: Place | None = None
+    """Of an event that goes on to further sites."""
 
     def body(self) -> bytes:
         """The header line."""
         if self.origin is not None and not self.missing and self.reason == LINK:  # nearly all that travel
-            return self.start() + to_targets(self.targets)
+            return self.start() + to_targets(self.targets, self.place)
         travelled: dict[str, Any] = {}
         if self.origin is not None:
             travelled = {"o": self.origin, "l": self.life, "n": self.partition, "h": self.hops}
             travelled["to"] = self.targets
         reason = "" if self.reason == LINK else self.reason
-        return write({"p": self.publisher, **travelled}, {"g": self.missing, "w": reason})
+        return write({"p": self.publisher, **travelled}, {"g": self.missing, "w": reason, "at": self.place})
 
     def start(self) -> bytes:
         """The header line of an event that travels, up to the sites that it is on its way to.
@@ -110,6 +116,7 @@ class EventHeader:
             return cls(
                 *known,
                 tuple([(site.decode(), int(number)) for site, number in _TARGET.findall(targets[1])]),
+                place=(int(targets[2]), int(targets[3])) if targets[2] else None,
             )
         fields = Fields(body, "header of an event")
         return cls(
@@ -121,16 +128,19 @@ class EventHeader:
             tuple((site, number) for site, number in fields.take("to", is_target_list, [])),
             fields.number("g", 0),
             fields.text("w", LINK),
+            tuple(place) if (place := fields.optional("at", _is_place)) is not None else None,
         )
 
 
-def to_targets(targets: Iterable[Target]) -> bytes:
+def to_targets(targets: Iterable[Target], place: Place | None = None) -> bytes:
     """The end of the header line of an event that travels: see `EventHeader.start`.
 
-    >>> to_targets([("rome", 3)])
-    b',"to":[["rome",3]]}'
+    >>> to_targets([("rome", 3)]), to_targets([("rome", 3)], (20, 500))
+    (b',"to":[["rome",3]]}', b',"to":[["rome",3]],"at":[20,500]}')
     """
-    return f',"to":[{",".join([f"[{_quoted(site)},{number}]" for site, number in targets])}]}}'.encode()
+    at = "" if place is None else f',"at":[{place[0]},{place[1]}]'
+    sites = ",".join([f"[{_quoted(site)},{number}]" for site, number in targets])
+    return f',"to":[{sites}]{at}}}'.encode()
 
 
 @lru_cache(maxsize=1_000)
@@ -141,6 +151,10 @@ def _started(start: bytes) -> tuple[str, str, str, int, int] | None:
         return None
     publisher, origin, life, partition, hops = plain.groups()
     return publisher.decode(), origin.decode(), life.decode(), int(partition), int(hops)
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
 
 def _is_life(value: object) -> bool:

@@ -78,6 +78,8 @@ class Arrivals:
         kept = {topic: found for topic, found in events.items() if topic in self.topics}
         count = sum(map(len, kept.values()))
         size = sum(self._held(arrival) for found in kept.values() for arrival in found)
+        # Those that go no further share headers, unless there are more publishers than a link remembers.
+        size += HEADER_BYTES * len({id(arrival.header) for found in kept.values() for arrival in found})
         before = self._runs[-1] if self._runs else None
         if (
             before is not None
@@ -121,7 +123,7 @@ class Arrivals:
         _, _, body, header, event = arrival
         size = EVENT_BYTES + len(body) + len(event)
         if header.targets != self._shared:
-            size += HEADER_BYTES + sum([TARGET_BYTES + len(site) for site, _ in header.targets])
+            size += sum([TARGET_BYTES + len(site) for site, _ in header.targets])
         return size
 
 

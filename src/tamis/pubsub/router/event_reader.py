@@ -91,16 +91,20 @@ class EventReader:
         With `to_end`, an empty answer says that there is nothing, and not that a replica lags behind.
         """
         topic = keys.partition_topic(partition)
+        to_end = to_end or bool(cursor.done)  # of which something was read before
         records = await self._log.read(EVENTS, topic=topic, after=cursor.position, most=most, to_end=to_end)
         if not cursor.done:
             return records
         until = cursor.until or (records[0].seq if records else 0)
-        while records and records[-1].seq < until:
-            more = await self._log.read(EVENTS, topic=topic, after=records[-1].seq, most=READ_AT_ONCE)
-            if not more:
-                if await self._log.end(EVENTS) >= until:
-                    return []  # a replica that lags behind
-                break
+        while (
+            records
+            and records[-1].seq < until
+            and (
+                more := await self._log.read(
+                    EVENTS, topic=topic, after=records[-1].seq, most=READ_AT_ONCE, to_end=True
+                )
+            )
+        ):
             records += more
         return [record for record in records if record.seq <= until]
 

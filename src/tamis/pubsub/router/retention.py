@@ -16,6 +16,7 @@ is a gap. If it was on its way over a neighbour to sites behind it, these sites 
 import logging
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import (
@@ -36,6 +37,7 @@ from tamis.pubsub.records import (
     LINK,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
+    MOST_NUMBER,
     ROLLBACK,
     Behind,
     Cursor,
@@ -54,7 +56,6 @@ from tamis.pubsub.records import (
 )
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.matching import SITE
-from tamis.pubsub.router.projection import projection_id
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.subscriber import remove_subscriber, remove_subscriptions
 
@@ -89,6 +90,14 @@ class Item:
     """Places of deliveries that are gaps, and how many events each stands for at the owner of the queue."""
     rollbacks: dict[int, list[str]]
     """Those of them that say that a log was rolled back: the sites that they are on their way to."""
+
+
+class Copy(NamedTuple):
+    """An event as a projection shows it."""
+
+    seq: int
+    event: int
+    partition: str
 
 
 @dataclass
@@ -133,6 +142,10 @@ class Retention:
         self._cursors: dict[str, Record] = {}
         """How far each partition was routed, by what the queues had when they were read. A later cursor says
         nothing of them: the deliveries that were written with it are not in the lists."""
+        self._copies: dict[str, deque[Copy]] = {}
+        """The copies of each projection."""
+        self._uncommitted: list[tuple[str, int, int]] = []
+        """Copies behind the last cursor that was read: topic, number, and event."""
         self._dead: deque[int] = deque()
         """The numbers of dead letters."""
         self._forgotten: dict[str, int] = {}
@@ -165,6 +178,7 @@ class Retention:
         for name, limits in list(self._table.queues.items()):
             await self._forget_if_gone(name, limits, now)
         await self._trim_events(now)
+        await self._trim_copies()
         await self._trim_rest(now)
 
     def lag(self, name: str) -> tuple[int, int]:
@@ -185,6 +199,8 @@ class Retention:
             self._generation = self._log.generation
             self.queues.clear()
             self._cursors.clear()
+            self._copies.clear()
+            self._uncommitted.clear()
             self._dead.clear()
             self._after = self._removals_after = 0
         while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
@@ -193,9 +209,18 @@ class Retention:
                     self._note(record)
                 elif record.topic == keys.CURSOR:
                     self._cursors[record.detail] = record
+                    self._assign_copies(record.detail)
+                elif record.topic.startswith(keys.COPY) and record.detail.isdecimal():
+                    self._uncommitted.append((record.topic, record.seq, int(record.detail)))
                 elif record.topic == keys.DEAD:
                     self._dead.append(record.seq)
             self._after = records[-1].seq
+
+    def _assign_copies(self, partition: str) -> None:
+        """A router writes copies together with the cursor of their partition, which comes last."""
+        for topic, seq, event in self._uncommitted:
+            self._copies.setdefault(topic, deque()).append(Copy(seq, event, partition))
+        self._uncommitted.clear()
 
     def _note(self, record: Record) -> None:
         name = record.topic.removeprefix("q-")
@@ -414,19 +439,22 @@ class Retention:
 
     # --- the rest ----------------------------------------------------------------------------------
 
+    def _first_needed(self) -> int:
+        """The lowest event that a queue refers to."""
+        lanes = [lane for queue in self.queues.values() for lane in queue.lanes.values()]
+        return min((item.oldest for lane in lanes for item in lane), default=MOST_NUMBER)
+
+    def _routed(self, partition: str) -> int:
+        """How far a partition was routed when the queues were read; 0 if that is not known here."""
+        try:
+            return Cursor.read(self._cursors[partition].body).position
+        except (KeyError, RecordError):  # nobody has routed it; or a later release has
+            return 0
+
     async def _trim_events(self, now: int) -> None:
-        needed = min(
-            (item.oldest for queue in self.queues.values() for lane in queue.lanes.values() for item in lane),
-            default=None,
-        )
+        needed = self._first_needed()
         for number in range(self._settings.partitions):
-            if (record := self._cursors.get(str(number))) is None:
-                continue
-            try:
-                routed = Cursor.read(record.body).position
-            except RecordError:
-                continue  # of a later release: how far it is routed is not known here
-            before = min(routed, needed) if needed is not None else routed
+            before = min(self._routed(str(number)), needed)
             topic = keys.partition_topic(number)
             before = await self._young_from(EVENTS, topic, before, now - self._least_event_seconds * MICROS)
             if before:
@@ -446,14 +474,23 @@ class Retention:
             after = records[-1].seq
         return found
 
+    async def _trim_copies(self) -> None:
+        """A copy comes before the deliveries that refer to it, perhaps in an append before theirs.
+
+        So it is needed while its event is not routed, or a queue may refer to it.
+        """
+        needed = self._first_needed()
+        routed = {partition: self._routed(partition) for partition in self._cursors}
+        for topic, copies in list(self._copies.items()):
+            before = 0
+            while copies and copies[0].event < needed and copies[0].event <= routed[copies[0].partition]:
+                before = copies.popleft().seq + 1
+            if before:
+                await self._log.trim(QUEUES, before, topic)
+            if not copies:
+                del self._copies[topic]
+
     async def _trim_rest(self, now: int) -> None:
-        oldest = min(
-            (lane[0].seq for queue in self.queues.values() for lane in queue.lanes.values() if lane),
-            default=self._after + 1,
-        )
-        for grant in self._table.grants.values():
-            if grant.attributes is not None:
-                await self._log.trim(QUEUES, oldest, f"copy-{projection_id(grant.attributes)}")
         before = await self._young_from(QUEUES, keys.DEAD, self._after, now - DEAD_LETTER_SECONDS * MICROS)
         while len(self._dead) > MOST_DEAD_LETTERS:
             before = max(before, self._dead.popleft() + 1)

@@ -586,7 +586,7 @@ class Router:
                 wanted.setdefault(tuple(sorted(attributes)), set()).update(delivery.rows)
         return [
             Entry(
-                f"copy-{projection_id(attributes)}",
+                f"{keys.COPY}{projection_id(attributes)}",
                 str(matched.records[row].seq),
                 project(matched.records[row].body, attributes),
             )

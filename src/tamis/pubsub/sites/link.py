@@ -2,22 +2,22 @@
 
 A link takes two things from the neighbour's log. What sites tell of themselves (interest, links, who knows
 what) is copied as far as it is newer, and so reaches every site over any graph. And the neighbour's queue for
-this site is read, as any subscriber reads its own; the events, the position in that queue and which numbers
-were seen are one fenced append. So a link that breaks anywhere goes on where it was, and takes nothing twice.
+this site is read, as any subscriber reads its own; the events, the position in that queue and what has come
+are one fenced append. So a link that breaks anywhere goes on where it was, and takes nothing twice.
 """
 
 import logging
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import (
     EVENTS,
+    MOST_ENTRIES,
     QUEUES,
     STATE,
     Entry,
@@ -37,6 +37,7 @@ from tamis.pubsub.records import (
     Delivery,
     EventHeader,
     Fields,
+    Place,
     QueueLimits,
     Reading,
     RecordError,
@@ -46,24 +47,26 @@ from tamis.pubsub.records import (
     event_body,
     number_of,
     read_drops,
-    split_event,
     to_targets,
     write,
 )
 from tamis.pubsub.router.arrivals import Arrival, Arrivals
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.sites.coming import Came, Coming, Headers, fitting, origin_of
 from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.ranges import Ranges
+from tamis.pubsub.sites.taken import Taken
 from tamis.pubsub.sites.told import Told, Trust
 from tamis.pubsub.subscriber import ANY_LANE
 
 logger = logging.getLogger("tamis.link")
 
 TAKE_AT_ONCE = 40
-MOST_EVENTS = 490
-"""Taken in one append: each may be of another origin, whose seen numbers are written with it."""
-MOST_HEADERS = 1_000
+MOST_EVENTS = MOST_ENTRIES - 20
+"""Taken in one append; fewer if they are of many origins."""
+STEP_SECONDS = 0.3
+"""After so long a step ends with the record at hand: one that takes longer counts as a silent neighbour."""
 SIGN_SECONDS = 1.0
 GOSSIP_SECONDS = 0.2
 """While events come, the link asks for news about sites at most this often: a request for each topic."""
@@ -89,22 +92,6 @@ class Missing(NamedTuple):
 
 
 _NOTHING = Missing()
-
-
-class Came(NamedTuple):
-    """What is the same for all events with one header, but for the sites that each is on its way to."""
-
-    header: EventHeader
-    """As it left the neighbour."""
-    origin: str
-    topic: str
-    """Where it is stored here."""
-    hops: int
-    """The links that it may pass after this one."""
-    start: bytes
-    """How its header begins here."""
-    for_here: EventHeader
-    """Its header if it goes no further. The number for this site is left out: it has served its purpose."""
 
 
 class Link:
@@ -138,7 +125,6 @@ class Link:
         self._log = log
         self._here = settings.site
         self._to_here = to_targets([(self._here, 0)]).removesuffix(b"0]]}")
-        self._partitions = settings.partitions
         self._table = table
         self._open_log = open_log
         self._counters = counters
@@ -157,12 +143,12 @@ class Link:
         self.has_told_all = False
         """Whether all that the neighbour knows of sites was looked at since this router began."""
         self._cursor: LinkCursor | None = None
-        self._headers: dict[tuple[bytes, str, str], Came] = {}
-        self._starts: dict[tuple[str, str | None, str, int, int], Came] = {}
+        self._headers = Headers(neighbour, self._here, settings.partitions, hops)
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
+        self._taken: dict[str, Taken] = {}
         self._new_origins, self._life = 0, ""
         self._written: dict[Key, int] = {}
         """The last records of keys that were written since old ones were removed."""
@@ -291,8 +277,10 @@ class Link:
         cursor, life = await self._position(there)
         topic = f"q-=40{token(self._here)}"
         records = await there.read(QUEUES, topic=topic, after=cursor.after, most=TAKE_AT_ONCE)
-        taken = 0
+        taken, began = 0, self._clock()
         for record in records:
+            if record is not records[0] and self._clock() - began > STEP_SECONDS:
+                break
             delivery, is_lane = _delivery(record), _LANE.fullmatch(record.detail) is not None
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
@@ -310,19 +298,24 @@ class Link:
                 events = await there.fetch(EVENTS, delivery.events[start:stop])
                 if there.generation != self._generation:
                     return taken
-                gone = sum(1 for number in delivery.events[start:stop] if number not in events)
-                missing = missing._replace(events=missing.events + gone)
+                read = self._headers.read
+                coming = fitting(
+                    [
+                        None
+                        if (event := events.get(number)) is None
+                        else read(event, life, delivery.targets[place] if delivery.targets else ())
+                        for place, number in enumerate(delivery.events[start:stop], start)
+                    ]
+                )
+                stop = start + len(coming)
+                missing = missing._replace(events=missing.events + coming.count(None))
                 is_last = stop == len(delivery.events)
                 cursor = (
                     LinkCursor(record.seq, 0, life, mark(record), record.time, expected)
                     if is_last
                     else replace(cursor, part=stop)
                 )
-                pairs = [
-                    (events.get(number), delivery.targets[place] if delivery.targets else ())
-                    for place, number in enumerate(delivery.events[start:stop], start)
-                ]
-                taken += await self._store(pairs, life, cursor, missing)
+                taken += await self._store(coming, life, cursor, missing)
                 start, missing = stop, _NOTHING
                 if is_last:
                     break
@@ -347,8 +340,8 @@ class Link:
         key = (keys.LINK, token(self.neighbour))
         if self._cursor is None:
             found = (await self._log.last(EVENTS, [key])).get(key)
+            self._forget_seen()
             self._fences = {key: found.seq if found is not None else 0}
-            self._seen.clear()
             fresh = LinkCursor(expected={ANY_LANE: 1})
             cursor = LinkCursor.read(found.body) if found is not None else fresh
             cursor, is_rolled_back = await self._with_life(there, cursor)
@@ -367,7 +360,9 @@ class Link:
             end = await there.end(QUEUES)
             is_other = found is not None and bool(cursor.mark) and mark(found) != cursor.mark
             is_rolled_back = end < cursor.after or is_other or self._is_older
-        if not life or (is_rolled_back and life == cursor.life):
+        # Another neighbour may have begun one already; that of the copy is older than what was lost.
+        is_old = record is None or life == cursor.life or record.time <= cursor.time
+        if not life or (is_rolled_back and is_old):
             life = uuid.uuid4().hex[:12]
             fence = {keys.LIFE: record.seq if record is not None else 0}
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
@@ -388,7 +383,7 @@ class Link:
 
     async def _store(
         self,
-        pairs: list[tuple[Record | None, tuple[Target, ...]]],
+        coming: Sequence[Coming | None],
         life: str,
         cursor: LinkCursor,
         missing: Missing = _NOTHING,
@@ -398,27 +393,28 @@ class Link:
         self._life = life
         counted = Counters(missing=missing.events)  # apart, until it is written: a refused append is repeated
         entries: list[Entry] = []
-        touched: set[str] = set()
-        arrived = [(None, b"") if record is None else self._header(record, life) for record, _ in pairs]
+        touched: set[Key] = set()
         if len(self._seen) > MOST_REMEMBERED:
             self._forget_seen()
-        await self._load_seen(
+        await self._load(
             {
-                came.origin
-                for (came, _), (_, targets) in zip(arrived, pairs, strict=True)
-                if came is not None
-                and came.origin not in self._seen
-                and any(site == self._here for site, _ in targets)
+                key
+                for one in coming
+                if one is not None
+                and one.came is not None
+                and one.came.origin not in self._seen
+                and any(site == self._here for site, _ in one.targets)
+                for key in ((keys.SEEN, one.came.origin), (keys.TAKEN, one.came.partition))
             }
         )
         onward: list[tuple[EventHeader, bytes]] = []
-        for (came, event), (record, targets) in zip(arrived, pairs, strict=True):
-            if record is None:
+        for one in coming:
+            if one is None:
                 continue
-            made = self._arrived(came, event, targets, touched=touched, counted=counted)
+            made = self._arrived(one, touched=touched, counted=counted)
             if made is not None:
                 entries.append(made[0])
-                onward.append((made[1], event))
+                onward.append((made[1], one.event))
         taken = len(entries)
         topic = entries[0].topic if entries else keys.partition_topic(0)
         if missing.rollbacks:
@@ -427,13 +423,11 @@ class Link:
             entries.insert(0, self._told_missing(topic, missing.events, LINK))
         if is_rolled_back:
             entries += await self._told_rollback(life, touched)
-        seen = [
-            Entry(keys.SEEN, origin, write({"r": self._seen[origin].pairs})) for origin in sorted(touched)
-        ]
-        entries += seen
+        known = [Entry(*key, self._known(key)) for key in sorted(touched)]
+        entries += known
         link = (keys.LINK, token(self.neighbour))
         entries.append(Entry(*link, cursor.body()))
-        fences = {key: self._fences[key] for key in [link, *((keys.SEEN, origin) for origin in touched)]}
+        fences = {key: self._fences[key] for key in [link, *touched]}
         try:
             last = await self._log.append(EVENTS, entries, fences)
         except BaseException:
@@ -448,21 +442,22 @@ class Link:
         counted.forwarded = taken
         counted.rollbacks = int(is_rolled_back)
         self._counters.add(counted)
-        self._new_origins += sum(not self._fences[entry.key] for entry in seen)
+        self._new_origins += sum(key[0] == keys.SEEN and not self._fences[key] for key in touched)
         for place, entry in enumerate(reversed(entries)):
             if entry.key in fences:
                 self._fences[entry.key] = self._written[entry.key] = last - place
-        await self._trim(seen)
-        if closed := sum(self._seen[origin].closed for origin in touched):
+        await self._trim(known)
+        ranges = [self._seen[origin] for topic, origin in touched if topic == keys.SEEN]
+        if closed := sum(one.closed for one in ranges):
             logger.warning("too many holes", extra={"site": self.neighbour, "closed": closed})
-            for origin in touched:
-                self._seen[origin].closed = 0
+            for found in ranges:
+                found.closed = 0
         return taken
 
-    async def _trim(self, seen: list[Entry]) -> None:
-        """Remove old records of positions and seen numbers, from time to time."""
+    async def _trim(self, known: list[Entry]) -> None:
+        """Remove old records of positions and of what has come, from time to time."""
         self._appends += 1
-        self._untrimmed += sum(len(entry.body) for entry in seen)
+        self._untrimmed += sum(len(entry.body) for entry in known)
         if self._appends % TRIM_EVERY == 0 or self._untrimmed > TRIM_BYTES:
             written, self._written, self._untrimmed = self._written, {}, 0
             for key, number in written.items():
@@ -476,7 +471,7 @@ class Link:
         header = EventHeader("", self.neighbour, targets=((self._here, 0),), missing=count, reason=reason)
         return Entry(topic, self._detail, event_body(header.body(), b"{}"))
 
-    async def _told_rollback(self, life: str, touched: set[str]) -> list[Entry]:
+    async def _told_rollback(self, life: str, touched: set[Key]) -> list[Entry]:
         """The events that the neighbour has lost may have been for anyone, here or behind.
 
         All its neighbours tell that. It is known by the life that the log has begun, so a site takes it once.
@@ -491,10 +486,10 @@ class Link:
             missing=1,
             reason=ROLLBACK,
         )
-        origin = _origin(header)
-        await self._load_seen({origin})
+        origin = origin_of(header)
+        await self._load({(keys.SEEN, origin)})
         if self._seen[origin].add(1):
-            touched.add(origin)
+            touched.add((keys.SEEN, origin))
             header = replace(header, targets=((self._here, 1), *header.targets))
         if not header.targets:
             return []
@@ -504,41 +499,46 @@ class Link:
     def _forget_seen(self) -> None:
         """The log has it."""
         self._seen.clear()
-        self._fences = {key: seq for key, seq in self._fences.items() if key[0] != keys.SEEN}
+        self._taken.clear()
+        self._fences = {key: seq for key, seq in self._fences.items() if key[0] == keys.LINK}
 
-    async def _load_seen(self, wanted: set[str]) -> None:
-        """Read which events of these origins have come already, unless it is known."""
-        missing = [(keys.SEEN, origin) for origin in wanted if origin not in self._seen]
+    async def _load(self, wanted: set[Key]) -> None:
+        """Read what has come of these origins and partitions already, unless it is known."""
+        missing = [
+            key for key in wanted if key[1] not in (self._seen if key[0] == keys.SEEN else self._taken)
+        ]
         found = await self._log.last(EVENTS, missing) if missing else {}
         for key in missing:
-            record = found.get(key)
+            record, (topic, detail) = found.get(key), key
             self._fences[key] = record.seq if record is not None else 0
-            self._seen[key[1]] = _ranges(record)
+            if topic == keys.SEEN:
+                self._seen[detail] = _ranges(record)
+            else:
+                self._taken[detail] = Taken() if record is None else Taken.read(record.body)
+
+    def _known(self, key: Key) -> bytes:
+        """The record of what has come of an origin, or of a partition."""
+        topic, detail = key
+        return write({"r": self._seen[detail].pairs}) if topic == keys.SEEN else self._taken[detail].body()
 
     def _arrived(
-        self,
-        came: Came | None,
-        event: bytes,
-        targets: tuple[Target, ...],
-        *,
-        touched: set[str],
-        counted: Counters,
+        self, coming: Coming, *, touched: set[Key], counted: Counters
     ) -> tuple[Entry, EventHeader] | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
+        came, event, place, targets = coming
         if came is None or came.header.hops == 0:
             counted.dead += 1
             return None
-        header, origin, topic, hops, start, onward = came
+        header, origin, _, topic, hops, start, onward = came
         left: list[Target] = []
         for target in targets:
             if target[0] == self._here:
                 if not self._may_be_of(header, origin):
                     counted.dead += 1
                     continue
-                if not self._seen[origin].add(target[1]):
+                if not self._is_new(came, target[1], place, touched):
                     counted.repeated += 1
                     continue
-                touched.add(origin)
                 counted.missing += header.missing if header.reason == LINK else 0
             left.append(target)
         if not left:
@@ -549,10 +549,24 @@ class Link:
         elif len(left) == 1 and left[0][0] == self._here:  # nearly all
             text = b"%s%s%d]]}" % (start, self._to_here, left[0][1])
         else:
-            onward = replace(onward, targets=tuple(left))
-            text = start + to_targets(left)
+            onward = replace(onward, targets=tuple(left), place=place)
+            text = start + to_targets(left, place)
         # The event is one line already.
         return Entry(topic, self._detail, b"%s\n%s" % (text, event)), onward
+
+    def _is_new(self, came: Came, number: int, place: Place | None, touched: set[Key]) -> bool:
+        """Whether an event for this site has not come yet, neither under its number nor under another."""
+        _, origin, partition, *_ = came
+        is_new = self._seen[origin].add(number)
+        if is_new:
+            touched.add((keys.SEEN, origin))
+        if place is None or came.header.missing:
+            return is_new
+        taken = self._taken[partition]
+        is_new = (taken.add if is_new else taken.begins_again)(came.header.life, number, place)
+        if is_new:
+            touched.add((keys.TAKEN, partition))
+        return is_new
 
     def _may_be_of(self, header: EventHeader, origin: str) -> bool:
         """Whether an event for this site can have its origin: this site sends none to itself over others.
@@ -565,42 +579,6 @@ class Link:
             return True
         is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
         return is_its_own and header.partition < MOST_PARTITIONS
-
-    def _came(self, header: EventHeader) -> Came:
-        """What is the same for many events."""
-        key = (header.publisher, header.origin, header.life, header.partition, header.hops)
-        if header.missing or (known := self._starts.get(key)) is None:
-            if len(self._starts) >= MOST_HEADERS:
-                self._starts.clear()
-            hops = min(header.hops, self._hops) - 1  # whatever a neighbour says
-            topic = keys.partition_topic(keys.partition_of(header.publisher, self._partitions))
-            for_here = replace(header, hops=hops, targets=((self._here, 0),))
-            known = Came(header, _origin(header), topic, hops, for_here.start(), for_here)
-            if not header.missing:
-                self._starts[key] = known
-        return known
-
-    def _header(self, record: Record, life: str) -> tuple[Came | None, bytes]:
-        """The header of an event, as it leaves the site where it was published, and its JSON."""
-        text, event = split_event(record.body)
-        key = (text, record.topic, life)
-        if (known := self._headers.get(key)) is not None:  # those of one publisher are all the same
-            return known, event
-        try:
-            header = EventHeader.read(text)
-        except RecordError:
-            return None, event
-        if header.origin is not None:
-            return self._came(header) if keys.is_of_router(record.detail) else None, event
-        if (partition := keys.partition_in(record.topic)) is None or header.missing:
-            return None, event  # nothing that a publisher there may write
-        came = self._came(
-            replace(header, origin=self.neighbour, life=life, partition=partition, hops=self._hops)
-        )
-        if len(self._headers) >= MOST_HEADERS:
-            self._headers.clear()
-        self._headers[key] = came
-        return came, event
 
 
 def _by_topic(
@@ -615,15 +593,6 @@ def _by_topic(
             others = found[entry.topic] = []
         others.append(arrival)
     return found
-
-
-def _origin(header: EventHeader) -> str:
-    return _origin_key(header.origin, header.life, header.partition)
-
-
-@lru_cache(maxsize=1_000)
-def _origin_key(site: str | None, life: str, partition: int) -> str:
-    return f"{token(site or '')}.{token(life) or '-'}.{partition}"
 
 
 def _ranges(record: Record | None) -> Ranges:

@@ -1,0 +1,161 @@
+"""Which events of another site's partition have come, in all lives of that site's log.
+
+A site numbers its events for each target. If its log is rolled back, it uses these numbers again; so the
+numbers of each *life* of the log are told apart. But an event that the older copy has, and that is routed
+again, would then come twice, with a number of each life. What stays the same is its *place*: its number in
+the log of its origin, and the time when it was stored there.
+
+Within a life, numbers and places grow together. So runs of numbers without holes, with the places of the
+first and the last event of each, tell of every place whether an event there can still come:
+
+    number here        7    8    9         11   12
+    place             20   35   36         50   51
+    runs             (7-9 at 20-36)       (11-12 at 50-51)       may come still: 37 to 49, and from 52 on
+
+After a rollback, places are used again, too, but what is stored then is later than everything before.
+"""
+
+from bisect import bisect_right
+from typing import Any
+
+from tamis.pubsub.records import Fields, Place, is_number, write
+
+MOST_LIVES = 16
+"""Of a log that is rolled back more often, the first lives are forgotten."""
+MOST_RUNS = 1_000
+"""A neighbour can make as many holes as it likes. Beyond so many runs, the earliest hole is closed."""
+
+_Run = list[int]
+"""First and last number, first and last place."""
+
+
+class Life:
+    """What has come of one life of a log."""
+
+    __slots__ = ("name", "runs", "until")
+
+    def __init__(self, name: str, until: int = 0, runs: list[_Run] | None = None) -> None:
+        """`until` is the time of the latest event."""
+        self.name = name
+        self.until = until
+        self.runs = runs or []
+
+    def has(self, number: int) -> bool:
+        """Whether the event with a number has come."""
+        place = bisect_right(self.runs, number, key=_first_number) - 1
+        return place >= 0 and number <= self.runs[place][1]
+
+    def covers(self, place: Place) -> bool:
+        """Whether nothing that lies there can come any more."""
+        number, time = place
+        if time > self.until:
+            return False
+        at = bisect_right(self.runs, number, key=_first_place) - 1
+        return at >= 0 and number <= self.runs[at][3]
+
+    def add(self, number: int, place: Place) -> None:
+        """An event has come. One that is out of order tells nothing of those around it, and is left out."""
+        lies, time = place
+        runs = self.runs
+        self.until = max(self.until, time)
+        if runs and runs[-1][1] + 1 == number and lies > runs[-1][3]:  # nearly always
+            runs[-1][1::2] = number, lies
+            return
+        at = bisect_right(runs, number, key=_first_number)
+        before, after = runs[:at][-1:], runs[at : at + 1]
+        if any(number <= run[1] or lies <= run[3] for run in before) or any(lies >= run[2] for run in after):
+            return
+        joined = [run for run in before if run[1] + 1 == number]
+        joined += [[number, number, lies, lies]]
+        joined += [run for run in after if run[0] == number + 1]
+        start = at - (joined[0] in before)
+        runs[start : start + len(joined) - 1] = [[joined[0][0], joined[-1][1], joined[0][2], joined[-1][3]]]
+
+
+class Taken:
+    """What has come of one partition.
+
+    >>> taken = Taken()
+    >>> taken.add("first life", 1, (20, 500)), taken.add("first life", 2, (35, 600))
+    (True, True)
+    >>> taken.add("second life", 2, (20, 500)), taken.add("second life", 3, (35, 900))
+    (False, True)
+    """
+
+    __slots__ = ("lives",)
+
+    def __init__(self, lives: list[Life] | None = None) -> None:
+        """`lives` are in the order in which they began."""
+        self.lives = lives or []
+
+    def add(self, life: str, number: int, place: Place) -> bool:
+        """An event comes, with a number that is new in its life; returns whether it is new."""
+        mine = self._latest(life)
+        if self._is_old(mine, place):
+            return False
+        self._add(mine or self._begun(life), number, place)
+        return True
+
+    def begins_again(self, life: str, number: int, place: Place) -> bool:
+        """Whether an event whose number has come in its life is another one, later than all that came then.
+
+        Then the log was rolled back, and whoever sent it has not noticed.
+        """
+        before = [one for one in self.lives if one.name == life and one.has(number)]
+        if not before or any(place[1] <= one.until for one in before) or self._is_old(None, place):
+            return False
+        mine = self._latest(life)
+        self._add(self._begun(life) if mine is None or mine in before else mine, number, place)
+        return True
+
+    def _latest(self, life: str) -> Life | None:
+        return next((one for one in reversed(self.lives) if one.name == life), None)
+
+    def _is_old(self, mine: Life | None, place: Place) -> bool:
+        return any(one is not mine and one.covers(place) for one in self.lives)
+
+    def _begun(self, life: str) -> Life:
+        self.lives = [*self.lives, Life(life)][-MOST_LIVES:]
+        return self.lives[-1]
+
+    def _add(self, mine: Life, number: int, place: Place) -> None:
+        runs = len(mine.runs)
+        mine.add(number, place)
+        if len(mine.runs) > runs and sum(len(one.runs) for one in self.lives) > MOST_RUNS:
+            first = next(one for one in self.lives if len(one.runs) > 1)
+            before, after = first.runs[:2]
+            first.runs[:2] = [[before[0], after[1], before[2], after[3]]]
+
+    def body(self) -> bytes:
+        """The record."""
+        return write({"lives": [[one.name, one.until, one.runs] for one in self.lives]})
+
+    @classmethod
+    def read(cls, body: bytes) -> "Taken":
+        """Read a record.
+
+        >>> Taken.read(Taken([Life("x", 600, [[1, 2, 20, 35]])]).body()).lives[0].runs
+        [[1, 2, 20, 35]]
+        """
+        fields = Fields(body, "list of events that have come")
+        return cls([Life(*one) for one in fields.take("lives", _are_lives)])
+
+
+def _first_number(run: _Run) -> int:
+    return run[0]
+
+
+def _first_place(run: _Run) -> int:
+    return run[2]
+
+
+def _are_lives(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list)
+        and len(one) == 3
+        and isinstance(one[0], str)
+        and is_number(one[1])
+        and isinstance(one[2], list)
+        and all(isinstance(run, list) and len(run) == 4 and all(map(is_number, run)) for run in one[2])
+        for one in value
+    )

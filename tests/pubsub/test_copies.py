@@ -1,0 +1,109 @@
+"""Copies for clients that may see some attributes only: they stay as long as somebody can still read them.
+
+Faults: a copy lies before the delivery that refers to it, and is removed while that one waits; copies of a
+large batch are in an append of their own, and are removed before the deliveries are written; one partition is
+idle and keeps the copies of all others; copies of a grant that is gone stay for ever.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub.logs import heard, run
+from pubsub.test_limits_of_queues import retention
+from pubsub.test_site import drain, router_of
+from tamis.pubsub import keys
+from tamis.pubsub.log import QUEUES, STATE, Entry, Log
+from tamis.pubsub.records import Grant, QueueLimits
+from tamis.pubsub.router import router as routing
+from tamis.pubsub.site import Site, connect
+from tamis.pubsub.subscriber import Subscriber
+
+
+async def projected(site: Site, name: str, **limits: Any) -> Subscriber:
+    """A subscriber that wants everything and may see `n`."""
+    await site.log.append(STATE, [Entry(keys.GRANT, name, Grant(attributes=("n",)).body())])
+    subscriber = await site.subscriber(name, QueueLimits(**limits))
+    await subscriber.subscribe("all", "n >= 0")
+    return subscriber
+
+
+async def copies(site: Site) -> int:
+    records = await site.log.read(QUEUES, most=10_000)
+    return sum(record.topic.startswith(keys.COPY) for record in records)
+
+
+def test_a_copy_stays_while_its_delivery_waits(log_url: str) -> None:
+    async def main() -> None:
+        async with connect(log_url, partitions=1) as site:
+            ann, router = await projected(site, "ann"), router_of(site)
+            bob = await site.publisher("bob")
+            for n in range(3):
+                await bob.publish([{"n": 2 * n, "secret": 1}, {"n": 2 * n + 1}])
+                await drain(router)
+                await retention(site, router).tidy()
+            assert await heard(ann) == [{"n": n} for n in range(6)]
+
+    run(main)
+
+
+class Watched:
+    """A log that lets somebody else work after each append to the queues."""
+
+    def __init__(self, log: Log, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self._log, self._meanwhile = log, meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def append(self, stream: str, *arguments: Any) -> int:
+        last = await self._log.append(stream, *arguments)
+        if stream == QUEUES:
+            await self._meanwhile()
+        return last
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1_000])
+def test_copies_stay_between_the_appends_of_a_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(routing, "MOST_DELIVERIES", 8)
+    monkeypatch.setattr("tamis.pubsub.router.retention.READ_AT_ONCE", at_once)
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            readers = [await projected(site, f"ann-{place}") for place in range(12)]
+            keeping = retention(site, router_of(site))
+            router = router_of(site)
+            router.log = Watched(site.log, keeping.tidy)  # type: ignore[assignment]
+            await (await site.publisher("bob")).publish([{"n": n, "secret": n} for n in range(20)])
+            await drain(router)
+            for reader in readers:
+                assert await heard(reader) == [{"n": n} for n in range(20)], reader.name
+
+    run(main)
+
+
+def test_copies_go_when_nobody_can_read_them_any_more(log_url: str) -> None:
+    async def main() -> None:
+        async with connect(log_url, partitions=3) as site:
+            ann = await projected(site, "ann", replay_seconds=0)
+            router = router_of(site)
+            keeping = retention(site, router)
+            bob = await site.publisher("bob")  # whose partition is the only one with events
+            for n in range(5):
+                await bob.publish({"n": n})
+                await drain(router)
+            await keeping.tidy()
+            assert await copies(site) == 5
+            await heard(ann)
+            await ann.acknowledge()
+            await site.log.append(STATE, [Entry(keys.GRANT, "ann", b"")])
+            await bob.publish({"n": 6})  # the log's clock shows that the others are older
+            await drain(router)
+            await keeping.tidy()
+            assert await copies(site) == 0
+
+    run(main)
