@@ -470,32 +470,6 @@ def test_what_was_learnt_from_records_makes_no_json_valid(before: dict[str, Any]
 
 
 @pytest.mark.parametrize("of", [str, str.encode])
-def test_lines_are_collected_as_they_are_validated(of: Callable[[str], Any]) -> None:
-    index = tamis.Index()
-    index.add("rule", "x > 1", payload=b"p")
-    lines = [
-        '{"id": "a", "x": 2}',
-        '{"id": "b", "x": 2, "y": tru}',
-        '{"id": "c", "x": }',
-        "",
-        '{"id": "d", "x": 3}',
-    ]
-    text = of("\n".join(lines))
-    strict, refused = index.match_batch(text, on_error="collect")
-    assert (strict["event"].to_pylist(), [one.row for one in refused]) == ([0, 3], [1, 2])
-    found, refused = index.match_batch(text, on_error="collect", validate=False)
-    assert (found["event"].to_pylist(), [one.row for one in refused]) == ([0, 1, 3], [2])
-    assert "line 3, " in str(refused[0].error)
-    readable = of("\n".join([lines[0], lines[1], lines[4]]))
-    assert index.match_batch(readable, validate=False)["event"].to_pylist() == [0, 1, 2]
-    readable = of("\n".join([lines[0], lines[4]]))
-    named, refused = index.match_batch(readable, on_error="collect", validate=False, key="id", payloads=True)
-    assert (named["event"].to_pylist(), named["payload"].to_pylist(), refused) == (["a", "d"], [b"p"] * 2, [])
-    nothing, refused = index.match_batch(of(""), on_error="collect", validate=False)
-    assert (nothing.num_rows, refused) == (0, [])
-
-
-@pytest.mark.parametrize("of", [str, str.encode])
 def test_only_a_line_feed_ends_a_line(of: Callable[[str], Any]) -> None:
     index = tamis.Index()
     index.add("rule", "x > 1", priority=1.0)

@@ -74,20 +74,15 @@ class LineQuery:
             # Counted only where another piece follows: it takes a tenth of the time of matching.
             line += before.count(b"\n")
             before = piece
+            refused: list[RefusedLine] = []
             if self.on_error == "collect":
-                answer, refused, rows = self.collected(piece, row, line)
-                yield answer, refused
+                parts, rows = self._readable(piece, row, line, refused)
+                answer = self._joined(parts or [self._answer(b"", 0, 0)[0]])
             else:
                 answer, rows = self._answer(piece, row, line)
-                yield self._finished(answer, piece, row)
+            answer = self._finished(answer, piece, row)
+            yield (answer, refused) if self.on_error == "collect" else answer
             row += rows
-
-    def collected(self, text: bytes, row: int = 0, line: int = 0) -> tuple[Any, list[RefusedLine], int]:
-        """The answer for the readable lines of a text, the other lines, and how many events all are."""
-        refused: list[RefusedLine] = []
-        parts, rows = self._readable(text, row, line, refused)
-        answer = self._joined(parts or [self._answer(b"", 0, 0)[0]])
-        return self._finished(answer, text, row), refused, rows
 
     def _answer(self, text: bytes, row: int, line: int) -> tuple[Any, int]:
         """The answer for lines that start at this row and line, and how many events they are."""

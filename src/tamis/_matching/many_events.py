@@ -9,8 +9,6 @@ from tamis import _kernel
 from tamis._kernel import Query
 from tamis._matching import batch_details
 from tamis._matching.answers import options_of, table_of
-from tamis._matching.line_pieces import CHUNK_BYTES
-from tamis._matching.line_query import LineQuery
 from tamis._matching.one_event import OneEvent, Score
 from tamis.errors import ArgumentError, EventError
 from tamis.rank import numbered, one_by_one
@@ -52,8 +50,7 @@ class ManyEvents(OneEvent):
 
         With `key`, events are named by this attribute of theirs instead of by row numbers; with `payloads`,
         there is a column `payload`. With `on_error="collect"`, events of a list or of JSON lines that
-        cannot be read are left out, and the result is the table and a list of `RefusedEvent`. Lines are then
-        read completely, unless `validate` is False.
+        cannot be read are left out, and the result is the table and a list of `RefusedEvent`.
 
         >>> from tamis import Index
         >>> import pyarrow as pa
@@ -82,8 +79,6 @@ class ManyEvents(OneEvent):
             raise ArgumentError(f'on_error is "raise" or "collect", not {on_error!r}')
         if isinstance(events, pa.RecordBatchReader):
             raise ArgumentError("key, payloads and on_error are for tables and lists: ask batch by batch")
-        if on_error == "collect" and isinstance(events, str | bytes) and not options.get("validate", True):
-            return self._unchecked_lines(query, events, options["threads"], key=key, payloads=payloads)
         refused: list[batch_details.RefusedEvent] = []
         listed = batch_details.as_list(events) if on_error == "collect" else None
         if listed is None:
@@ -97,23 +92,6 @@ class ManyEvents(OneEvent):
         if key is not None:
             found = batch_details.named(found, events, key)
         return (found, refused) if on_error == "collect" else found
-
-    def _unchecked_lines(
-        self, query: Query, lines: str | bytes, threads: int | None, *, key: str | None, payloads: bool
-    ) -> tuple[Any, list[batch_details.RefusedEvent]]:
-        """The answer for the lines of which what subscriptions use can be read, and the other lines."""
-        asked = LineQuery(
-            index=self,
-            query=query,
-            options=options_of((), threads, validate=False),
-            key=key,
-            payloads=payloads,
-            on_error="collect",
-            chunk_bytes=CHUNK_BYTES,
-        )
-        text = lines.encode() if isinstance(lines, str) else lines
-        found, refused, _ = asked.collected(text)
-        return found, [batch_details.RefusedEvent(one.row, one.error) for one in refused]
 
     def ask_batch(
         self,
