@@ -2,7 +2,8 @@
 
 Faults: a copy lies before the delivery that refers to it, and is removed while that one waits; copies of a
 large batch are in an append of their own, and are removed before the deliveries are written; one partition is
-idle and keeps the copies of all others; copies of a grant that is gone stay for ever.
+idle and keeps the copies of all others; copies of a grant that is gone stay for ever. Cursors are trimmed, so
+housekeeping that begins again must not need them to know which partition a copy is of.
 """
 
 from collections.abc import Awaitable, Callable
@@ -82,6 +83,47 @@ def test_copies_stay_between_the_appends_of_a_batch(
             await drain(router)
             for reader in readers:
                 assert await heard(reader) == [{"n": n} for n in range(20)], reader.name
+
+    run(main)
+
+
+@pytest.mark.parametrize("together", [1, 256])
+def test_housekeeping_that_begins_again_keeps_what_is_needed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr(routing, "MOST_DELIVERIES", 8)
+    monkeypatch.setattr(routing, "TRIM_CURSOR_EVERY", 2)
+    monkeypatch.setattr("tamis.pubsub.router.retention.COPIES_TOGETHER", together)
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=4) as site:
+            readers = [await projected(site, f"ann-{place}", replay_seconds=0) for place in range(12)]
+            publishers = [await site.publisher(name) for name in ("bob", "carl", "dora", "emil")]
+            expected: list[dict[str, int]] = []
+            keeping = router_of(site)
+
+            async def tidy() -> None:
+                await retention(site, keeping).tidy()
+
+            for turn in range(3):
+                # Another one: it writes all cursors, behind the copies that are there.
+                router = router_of(site)
+                router.log = Watched(site.log, tidy)  # type: ignore[assignment]
+                for place, publisher in enumerate(publishers[: turn + 1]):
+                    events = [{"n": 100 * turn + 20 * place + n, "secret": n} for n in range(20)]
+                    await publisher.publish(events)
+                    expected += [{"n": event["n"]} for event in events]
+                await drain(router)
+                await router.release()
+            for reader in readers:
+                got = await heard(reader)
+                assert sorted(got, key=repr) == sorted(expected, key=repr), reader.name
+                await reader.acknowledge()
+            await publishers[0].publish({"n": 1000})  # the log's clock shows that the others are older
+            router = router_of(site)
+            await drain(router)
+            await retention(site, router).tidy()
+            assert 1 <= await copies(site) <= together
 
     run(main)
 

@@ -270,3 +270,15 @@ def test_old_records_of_what_has_come_are_removed(tmp_path: Path) -> None:
             assert 0 < len(found) <= 60
 
     run(main)
+
+
+def test_numbers_that_are_used_again_where_one_was_missing_are_new() -> None:
+    """Number 4 was on its way when the log was rolled back to its third event; nobody noticed."""
+    taken = Taken()
+    for number in (1, 2, 3, 5):
+        assert taken.add("life", number, (10 * number, 100 * number))
+    assert taken.add("life", 4, (40, 900))  # one batch, so one time
+    assert taken.begins_again("life", 5, (50, 900))
+    assert taken.add("life", 6, (60, 900))
+    assert not taken.begins_again("life", 5, (50, 900)), "it has come"
+    assert not taken.begins_again("life", 2, (20, 200)), "it has come"

@@ -64,7 +64,7 @@ class _UnsureFullError(Exception):
         self.full = full
         full.add_note(
             f"an answer was lost before: it is unknown whether {count} events were published. "
-            "The same call, repeated, finds out and publishes them once"
+            "The same call, repeated within a minute, finds out and publishes them once"
         )
 
 

@@ -412,7 +412,7 @@ class Subscriber:
         is_unsure = any(delivery.unsure for delivery in deliveries.values())
         expressions = await self._learn_expressions() if is_unsure else []
         drops: Drops | None = None
-        if any(deliveries[one.seq].first < self._expected.get(one.detail, 0) for one in records):
+        if any(0 < deliveries[one.seq].first < self._expected.get(one.detail, 0) for one in records):
             self._note_rollback()
         for record in records:
             delivery = deliveries[record.seq]
@@ -603,7 +603,7 @@ class Subscriber:
             return True
         if reading.is_replay:
             self._buffer.clear()
-            self._old_until, self._handed_before = (0, 0, 0), []
+            self._old_until, self._handed, self._handed_before = (0, 0, 0), {}, []
             if not await self._take_over(record):
                 await self._look_for_queue()
             return False

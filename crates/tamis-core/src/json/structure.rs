@@ -126,14 +126,16 @@ impl Structure {
     }
 
     /// The tokens of one of the lines that were checked together; `line` is where in the text it is. `None` if its object is
-    /// not in it.
+    /// not in it, or not alone there.
     #[inline]
     pub fn gathered_line(&self, number: usize, line: Range<usize>) -> Option<Gathered<'_>> {
         let first = if number == 0 { 0 } else { self.line_starts[number - 1] as usize };
         let end = self.line_starts.get(number).map_or(self.count, |end| *end as usize);
         let place = |token| place_of(&self.places, &self.later, token);
         let is_inside = place(first) >= line.start && place(end - 1) < line.end;
-        is_inside.then(|| self.gathered_of(first..end, line))
+        let is_alone =
+            (first == 0 || place(first - 1) < line.start) && (end == self.count || place(end) >= line.end);
+        (is_inside && is_alone).then(|| self.gathered_of(first..end, line))
     }
 
     #[inline]

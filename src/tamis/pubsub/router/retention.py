@@ -16,7 +16,6 @@ is a gap. If it was on its way over a neighbour to sites behind it, these sites 
 import logging
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import (
@@ -71,6 +70,7 @@ FORGET_SECONDS = 3_600
 """Minimum time between two removals of the same subscriber; each removal reads all subscriptions."""
 TOMBSTONE_SECONDS = 86_400
 READ_AT_ONCE = 2_000
+COPIES_TOGETHER = 256
 
 
 @dataclass(slots=True)
@@ -92,12 +92,15 @@ class Item:
     """Those of them that say that a log was rolled back: the sites that they are on their way to."""
 
 
-class Copy(NamedTuple):
-    """An event as a projection shows it."""
+@dataclass(slots=True)
+class Copies:
+    """Neighbouring copies of one projection: an event each, as the projection shows it."""
 
-    seq: int
-    event: int
-    partition: str
+    last: int
+    """The number of the last copy."""
+    newest: int
+    """The highest event that one of them is of."""
+    count: int = 1
 
 
 @dataclass
@@ -142,10 +145,8 @@ class Retention:
         self._cursors: dict[str, Record] = {}
         """How far each partition was routed, by what the queues had when they were read. A later cursor says
         nothing of them: the deliveries that were written with it are not in the lists."""
-        self._copies: dict[str, deque[Copy]] = {}
-        """The copies of each projection."""
-        self._uncommitted: list[tuple[str, int, int]] = []
-        """Copies behind the last cursor that was read: topic, number, and event."""
+        self._copies: dict[str, deque[Copies]] = {}
+        """The copies of each projection, in order."""
         self._dead: deque[int] = deque()
         """The numbers of dead letters."""
         self._forgotten: dict[str, int] = {}
@@ -200,7 +201,6 @@ class Retention:
             self.queues.clear()
             self._cursors.clear()
             self._copies.clear()
-            self._uncommitted.clear()
             self._dead.clear()
             self._after = self._removals_after = 0
         while records := await self._log.read(QUEUES, after=self._after, most=READ_AT_ONCE):
@@ -209,18 +209,18 @@ class Retention:
                     self._note(record)
                 elif record.topic == keys.CURSOR:
                     self._cursors[record.detail] = record
-                    self._assign_copies(record.detail)
                 elif record.topic.startswith(keys.COPY) and record.detail.isdecimal():
-                    self._uncommitted.append((record.topic, record.seq, int(record.detail)))
+                    self._note_copy(record.topic, record.seq, int(record.detail))
                 elif record.topic == keys.DEAD:
                     self._dead.append(record.seq)
             self._after = records[-1].seq
 
-    def _assign_copies(self, partition: str) -> None:
-        """A router writes copies together with the cursor of their partition, which comes last."""
-        for topic, seq, event in self._uncommitted:
-            self._copies.setdefault(topic, deque()).append(Copy(seq, event, partition))
-        self._uncommitted.clear()
+    def _note_copy(self, topic: str, seq: int, event: int) -> None:
+        copies = self._copies.setdefault(topic, deque())
+        if not copies or copies[-1].count == COPIES_TOGETHER:
+            copies.append(Copies(seq, event))
+        else:
+            copies[-1] = Copies(seq, max(event, copies[-1].newest), copies[-1].count + 1)
 
     def _note(self, record: Record) -> None:
         name = record.topic.removeprefix("q-")
@@ -479,16 +479,26 @@ class Retention:
 
         So it is needed while its event is not routed, or a queue may refer to it.
         """
-        needed = self._first_needed()
-        routed = {partition: self._routed(partition) for partition in self._cursors}
+        if not self._copies:
+            return
+        needed = min(self._first_needed(), await self._first_to_route())
         for topic, copies in list(self._copies.items()):
             before = 0
-            while copies and copies[0].event < needed and copies[0].event <= routed[copies[0].partition]:
-                before = copies.popleft().seq + 1
+            while copies and copies[0].newest < needed:
+                before = copies.popleft().last + 1
             if before:
                 await self._log.trim(QUEUES, before, topic)
             if not copies:
                 del self._copies[topic]
+
+    async def _first_to_route(self) -> int:
+        """The lowest event that was not routed when the queues were read, in any partition."""
+        first = MOST_NUMBER
+        for number in range(self._settings.partitions):
+            topic, after = keys.partition_topic(number), self._routed(str(number))
+            waiting = await self._log.read(EVENTS, topic=topic, after=after, most=1, to_end=True)
+            first = min([first, *(record.seq for record in waiting)])
+        return first
 
     async def _trim_rest(self, now: int) -> None:
         before = await self._young_from(QUEUES, keys.DEAD, self._after, now - DEAD_LETTER_SECONDS * MICROS)

@@ -402,7 +402,7 @@ class Link:
                 for one in coming
                 if one is not None
                 and one.came is not None
-                and one.came.origin not in self._seen
+                and (one.came.origin not in self._seen or one.came.partition not in self._taken)
                 and any(site == self._here for site, _ in one.targets)
                 for key in ((keys.SEEN, one.came.origin), (keys.TAKEN, one.came.partition))
             }

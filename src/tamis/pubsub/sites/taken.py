@@ -53,6 +53,14 @@ class Life:
         at = bisect_right(self.runs, number, key=_first_place) - 1
         return at >= 0 and number <= self.runs[at][3]
 
+    def is_closed_to(self, number: int, place: Place) -> bool:
+        """Whether an event is of a later life of the same name.
+
+        It has a number in a hole, and is later than all that has come: whoever sent it did not notice that
+        the log was rolled back, and numbers are used again.
+        """
+        return bool(self.runs) and number < self.runs[-1][1] and place[1] > self.until
+
     def add(self, number: int, place: Place) -> None:
         """An event has come. One that is out of order tells nothing of those around it, and is left out."""
         lies, time = place
@@ -91,6 +99,8 @@ class Taken:
     def add(self, life: str, number: int, place: Place) -> bool:
         """An event comes, with a number that is new in its life; returns whether it is new."""
         mine = self._latest(life)
+        if mine is not None and mine.is_closed_to(number, place):
+            mine = None
         if self._is_old(mine, place):
             return False
         self._add(mine or self._begun(life), number, place)

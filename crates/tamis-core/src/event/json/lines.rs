@@ -137,7 +137,7 @@ impl<'t> JsonLines<'t> {
                 *spare = read.recycled();
             }
             Err(error) => {
-                event.clear();
+                *event = Event::default(); // a line that is refused may have been large
                 self.note(row, error);
             }
         }
@@ -373,7 +373,7 @@ mod tests {
         (read, lines.fault().map(|error| error.to_string()), first)
     }
 
-    const LINES: [&str; 32] = [
+    const LINES: [&str; 34] = [
         r#"{"plain": "x", "list": [1, 2], "unused": {"deep": [[{}], -1.5e3]}}"#,
         r#"{"plain": 7, "escaped": "a\nb", "when": {"$timestamp": "1970-01-01"}}"#,
         r#"{"a": {"b": true, "c": null}, "set": {"$interval": [1, 2]}}"#,
@@ -389,6 +389,8 @@ mod tests {
         r#", "list": [2]}"#,
         r#"{"plain": 1} {"plain": 2}"#,
         r#"{"plain": 1}{"plain": 2}"#,
+        r#"{"plain": 1}{"unused": {"x": 2}"#,
+        r#"} {"plain": 2}"#,
         "{",
         "}",
         "}{",
