@@ -142,7 +142,7 @@ proptest! {
 
     #[test]
     fn best_first_finds_every_row_that_is_wanted(
-        exprs in prop::collection::vec((testing::any_expr(3), 0..4), 1..80),
+        exprs in prop::collection::vec((testing::any_expr(3), 0..4), 1..200),
         event in testing::any_event(),
         k in 1usize..6,
     ) {

@@ -250,7 +250,7 @@ fn values_are_told_from_what_is_none_at_every_place_of_a_block() {
                 let text = frame.replace('@', value);
                 // Two closing brackets inside a frame may end it, and `,` may continue it.
                 assert!(is_object(text.as_bytes()) == expected || !expected, "{text}");
-                for shift in 0..=WIDTH {
+                for shift in 0..=2 * WIDTH {
                     check(format!("{}{text}", " ".repeat(shift)).as_bytes());
                     check(format!("{{\"{}\":1,{}", "x".repeat(shift), &text[1..]).as_bytes());
                     check(format!("{text}{}", "\n".repeat(shift)).as_bytes());
