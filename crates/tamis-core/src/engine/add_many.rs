@@ -77,6 +77,8 @@ impl Index {
         let count = self.engine().add_all(&checked)?;
         let mut errors = checked.errors.into_inner().expect("nobody panicked while holding this");
         errors.sort_by_key(|error| error.row);
+        // An engine may ask for a row again.
+        errors.dedup_by_key(|error| error.row);
         Ok(Added { count, errors })
     }
 

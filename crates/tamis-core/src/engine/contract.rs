@@ -120,7 +120,7 @@ pub trait NewSubscriptions: Sync {
         self.len() == 0
     }
 
-    /// `None` if this one is left out. An error means that none is added.
+    /// `None` if this one is left out. An error means that none is added. May be asked for again.
     fn get(&self, at: usize) -> Result<Option<Subscription>>;
 
     /// The engine cannot hold this one. An error means that none is added.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::segment::matcher::Scratch;
-use super::segment::{Segment, SegmentBuilder};
+use super::segment::{Segment, SegmentBuilder, Threads};
 use super::{Id, Subscription};
 use crate::event::arrow::{ArrowEvents, ByColumns, ColumnFinder, ColumnView, ElementColumns, FoundInRow};
 use crate::event::value::Kind;
@@ -119,7 +119,7 @@ impl InnerIndex {
                 }
             }
         }
-        let (segment, terms) = builder.finish(&[], 1).ok()?;
+        let (segment, terms) = builder.finish(&[], &Threads::new(1)).ok()?;
         let fields = terms.attributes().filter_map(|name| {
             let field = name.strip_prefix(ELEMENT)?.strip_prefix('.')?;
             Some((field.into(), terms.get(name)?))

@@ -34,8 +34,14 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The version of the container that this kernel reads and writes.
-pub const FORMAT_VERSION: u32 = 12;
+/// The latest version of the container, which this kernel reads and writes.
+pub const FORMAT_VERSION: u32 = SEVERAL_SEGMENTS;
+
+/// The earliest version that it reads. It writes this one wherever nothing of the file is new since then.
+pub const OLDEST_VERSION: u32 = 12;
+
+/// The version since which a file may hold several segments.
+pub const SEVERAL_SEGMENTS: u32 = 13;
 
 /// Sections are checksummed, and checked on first touch, in blocks of this many bytes.
 pub const BLOCK_BYTES: usize = 1 << 20;
@@ -105,7 +111,7 @@ impl Header {
         Self {
             magic: MAGIC,
             byte_order: BYTE_ORDER,
-            format_version: FORMAT_VERSION,
+            format_version: OLDEST_VERSION,
             generation,
             ..Self::zeroed()
         }
@@ -138,10 +144,10 @@ impl Header {
         if xxh3_64(&bytes[..SEALED_BYTES]) != header.header_checksum || header.byte_order != BYTE_ORDER {
             return Err("the header of the snapshot is damaged (its checksum is wrong)".into());
         }
-        if header.format_version != FORMAT_VERSION {
+        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&header.format_version) {
             let version = header.format_version;
             return Err(format!(
-                "the snapshot has format version {version}, this Tamis reads version {FORMAT_VERSION}; \
+                "the snapshot has format version {version}, this Tamis reads versions {OLDEST_VERSION} to {FORMAT_VERSION}; \
                  open it with a Tamis that reads version {version}, or build it again"
             ));
         }

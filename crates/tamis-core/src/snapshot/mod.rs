@@ -40,6 +40,7 @@ mod tests;
 pub use atomic_file::AtomicFile;
 #[doc(hidden)]
 pub use fuzz::fuzz_snapshot;
+pub use layout::SEVERAL_SEGMENTS;
 pub use reader::Snapshot;
 pub use shared_slice::SharedSlice;
 pub use writer::{Sink, SnapshotWriter};

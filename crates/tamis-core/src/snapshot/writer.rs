@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::atomic_file::AtomicFile;
-use super::layout::{self, ALIGNMENT, BLOCK_BYTES, HEADER_BYTES, Header, PAGE, TableEntry};
+use super::layout::{self, ALIGNMENT, BLOCK_BYTES, HEADER_BYTES, Header, OLDEST_VERSION, PAGE, TableEntry};
 use crate::{Error, Result};
 
 /// Where a snapshot is written: an [`AtomicFile`], or a `Cursor<Vec<u8>>` for one in memory.
@@ -65,6 +65,7 @@ pub struct SnapshotWriter<S: Sink> {
     checksums: Vec<u64>,
     /// Set while a section is being written; if it stays set, that section is incomplete.
     broken: bool,
+    version: u32,
 }
 
 impl SnapshotWriter<AtomicFile> {
@@ -87,7 +88,14 @@ impl SnapshotWriter<Cursor<Vec<u8>>> {
 impl<S: Sink> SnapshotWriter<S> {
     /// Starts a snapshot in an empty `sink`.
     pub fn new(sink: S) -> Result<Self> {
-        let mut writer = Self { sink, position: 0, table: Vec::new(), checksums: Vec::new(), broken: false };
+        let mut writer = Self {
+            sink,
+            position: 0,
+            table: Vec::new(),
+            checksums: Vec::new(),
+            broken: false,
+            version: OLDEST_VERSION,
+        };
         // Keeps the place of the header, which is known at the end.
         writer.write(&[0; HEADER_BYTES])?;
         Ok(writer)
@@ -120,6 +128,11 @@ impl<S: Sink> SnapshotWriter<S> {
         Ok(())
     }
 
+    /// Notes that what is written cannot be read by those that know earlier versions only.
+    pub fn needs_version(&mut self, version: u32) {
+        self.version = self.version.max(version);
+    }
+
     /// Writes a section of bytes.
     pub fn section_bytes(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         self.section(name, bytes)
@@ -129,7 +142,7 @@ impl<S: Sink> SnapshotWriter<S> {
     /// memory.
     pub fn finish(mut self, generation: u64) -> Result<S::Output> {
         self.refuse_if_broken()?;
-        let mut header = Header::new(generation);
+        let mut header = Header { format_version: self.version, ..Header::new(generation) };
 
         self.pad_to(ALIGNMENT)?;
         header.checksums_offset = self.position;

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::block_matches::{BlockMatches, FoundInBlock, MatchedRows, Room};
-use super::version::sort_by_row;
+use super::id_order::sort_by_row;
 use super::view::{AllRows, Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, Scored, Work};
 use crate::engine::segment::bit_parallel::{self, BlockScratch, Mask};

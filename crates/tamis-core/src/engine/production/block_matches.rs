@@ -118,10 +118,34 @@ impl BlockMatches {
         for (part, of_events) in (0..).zip(&self.parts) {
             locations.extend(of_events[at].iter().map(|row| Location::Row { part, row: *row }));
         }
+        let rows = locations.len();
         locations.extend_from_slice(&self.buffered[at]);
-        if !is_sorted(view) {
-            locations.sort_unstable_by(|a, b| view.id(*a).cmp(&view.id(*b)));
+        locations[rows..].sort_unstable_by(|a, b| view.id(*a).cmp(&view.id(*b)));
+        view.merge_runs(locations);
+    }
+
+    /// Adds the ids of an event's matches, sorted, unless segments must be merged for that.
+    fn add_int_ids(&self, view: &View, at: usize, ids: &mut Vec<i64>) -> bool {
+        let (mut before, tables) = (None, view.parts.iter().map(|part| &part.segment.subscription_table));
+        for (table, of_events) in tables.clone().zip(&self.parts) {
+            let ends = of_events[at].first().zip(of_events[at].last());
+            let Some([first, last]) =
+                ends.map(|(first, last)| [first, last].map(|row| table.int_ids[*row as usize]))
+            else {
+                continue;
+            };
+            if before >= Some(first) {
+                return false;
+            }
+            before = Some(last);
         }
+        if !self.buffered[at].is_empty() {
+            return false;
+        }
+        for (table, of_events) in tables.zip(&self.parts) {
+            table.add_int_ids(&of_events[at], ids);
+        }
+        true
     }
 }
 
@@ -129,11 +153,6 @@ impl BlockMatches {
 fn empty<T>(lists: &mut Vec<Vec<T>>, count: usize) {
     lists.resize_with(count.max(lists.len()), Vec::new);
     lists.iter_mut().for_each(Vec::clear);
-}
-
-/// Whether matches come in the order of ids: rows of a segment do.
-fn is_sorted(view: &View) -> bool {
-    view.parts.len() <= 1 && view.buffer.is_empty()
 }
 
 /// The matches of the events of a block that are answered.
@@ -162,13 +181,7 @@ impl FoundMatches for FoundInBlock<'_> {
     }
 
     fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>, _: bool) -> bool {
-        if !is_sorted(self.view) || self.view.id_kind() != Some(IdKind::Int) {
-            return false;
-        }
-        for (part, of_events) in self.view.parts.iter().zip(&self.matches.parts) {
-            part.segment.subscription_table.add_int_ids(&of_events[at], ids);
-        }
-        true
+        self.view.id_kind() == Some(IdKind::Int) && self.matches.add_int_ids(self.view, at, ids)
     }
 
     fn observed(&self) -> Observation {

@@ -24,9 +24,11 @@ pub(super) fn is_sealing_cheaper(events: usize) -> bool {
 /// The segments that should become one, together with what is in the buffer; `None` if that would not pay yet. `seen` is
 /// how many events came in all, and `buffered` adds up over them how many subscriptions were in the buffer.
 ///
-/// Segments of a file that is mapped stay: rewriting them would give every process its own copy.
+/// Segments of a file that is mapped stay: rewriting them would give every process its own copy. So do those that a large
+/// build left apart.
 pub(super) fn overdue(view: &View, seen: u64, buffered: u64) -> Option<Vec<Part>> {
-    let mut parts: Vec<&Part> = view.parts.iter().filter(|part| part.segment.origin.is_none()).collect();
+    let may_merge = |part: &&Part| part.segment.origin.is_none() && !part.is_apart;
+    let mut parts: Vec<&Part> = view.parts.iter().filter(may_merge).collect();
     parts.sort_by_key(|part| part.living());
     let aged = |part: &&Part| (part.living(), seen.saturating_sub(part.built_after));
     let count = smallest(parts.iter().map(aged), view.buffer.len(), buffered)?;

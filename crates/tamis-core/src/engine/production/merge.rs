@@ -1,10 +1,14 @@
 //! Merges many small segments into few large ones in the background.
 //!
+//! Segments that a large build left apart are merged with others only when all are.
+//!
 //! A merge reads segments of one view and builds the merged one without a lock. It takes the writer's lock only to
 //! replace them, and carries over the rows that were removed meanwhile.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::bulk::{MOST_ROWS, build_segments};
 use super::samples::OwnedEvent;
 use super::turn::Turn;
 use super::view::{Part, View};
@@ -12,9 +16,9 @@ use super::{Inner, as_events};
 use crate::engine::contract::{Location, Version};
 use crate::engine::segment::forms::Import;
 use crate::engine::segment::scoring::has_weights;
-use crate::engine::segment::{Segment, SegmentBuilder, all_cores, build_on_threads};
+use crate::engine::segment::{Segment, SegmentBuilder, Threads, all_cores};
 use crate::error::Result;
-use crate::event::Terms;
+use crate::event::{Event, Terms};
 use crate::subscription::Id;
 
 /// Segments of one size class before they are merged.
@@ -75,7 +79,7 @@ pub(super) fn merge_all(inner: &Arc<Inner>) -> Result<()> {
     outcome
 }
 
-/// Merges all segments and the insert buffer into one. The caller must have the turn.
+/// Merges all segments and the insert buffer. The caller must have the turn.
 pub(super) fn merge_everything(inner: &Inner, threads: usize) -> Result<()> {
     super::seal_buffer(inner)?;
     merge(inner, inner.current.load_full().parts.to_vec(), threads)
@@ -100,6 +104,9 @@ fn choose(view: &View) -> Option<Vec<Part>> {
         if is_worn(part) {
             return Some(vec![part.clone()]);
         }
+        if part.is_apart {
+            continue;
+        }
         by_class[size_class(part.living())].push(part);
     }
     let class = by_class.iter().find(|class| class.len() >= FAN_IN)?;
@@ -116,31 +123,30 @@ fn size_class(rows: usize) -> usize {
     (rows.max(1).ilog2() / FAN_IN.ilog2()) as usize
 }
 
-/// The whole view as one segment: the one it has, if that is all, or a new one.
-pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Arc<Segment>> {
-    if let [part] = view.parts.as_slice()
-        && view.buffer.is_empty()
-        && part.tombstones.count() == 0
-    {
-        return Ok(part.segment.clone());
+/// The whole view as few segments: those that it has, if they are all and nothing in them was removed, or new ones.
+pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Vec<Arc<Segment>>> {
+    let parts = view.parts.as_slice();
+    let are_few = parts.len() == 1 || !parts.is_empty() && parts.iter().all(|part| part.is_apart);
+    if are_few && view.buffer.is_empty() && parts.iter().all(|part| part.tombstones.count() == 0) {
+        return Ok(parts.iter().map(|part| part.segment.clone()).collect());
     }
     let mut places: Vec<(Id, Location)> =
         view.unsorted_locations().map(|at| (view.id(at).to_owned(), at)).collect();
     places.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     let scored = are_scored(&view.parts) || view.buffer.iter().any(|held| has_weights(&held.subscription));
-    let builder = build_on_threads(places.len(), view.terms.clone(), all_cores(), |builder, range| {
+    let add = |builder: &mut SegmentBuilder, range: Range<usize>| {
         places[range].iter().try_for_each(|(_, place)| match *place {
             Location::Row { part, row } => {
                 builder.push_row(&view.parts[part as usize].segment, row, None, scored)
             }
             Location::Buffer(at) => builder.push(&view.buffer[at as usize].subscription),
         })
-    })?;
-    let (segment, _) = builder.finish(&as_events(samples), all_cores())?;
-    Ok(Arc::new(segment))
+    };
+    let built = build_segments(places.len(), view.terms.clone(), &as_events(samples), all_cores(), add)?;
+    Ok(built.segments.into_iter().map(Arc::new).collect())
 }
 
-/// Replaces some segments by one. The caller must have the turn.
+/// Replaces some segments by one, or by few. The caller must have the turn.
 fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     let started = inner.current.load_full();
     let mut rows: Vec<(u32, u32)> = vec![];
@@ -155,36 +161,47 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
             (&parts[*a as usize].segment.subscription_table, &parts[*b as usize].segment.subscription_table);
         a.compare_ids(*a_row, b, *b_row)
     });
-    let builder = join(&parts, &rows, &started.terms, threads)?;
+    let samples = inner.samples.snapshot();
+    let merged = join(&parts, &rows, &started.terms, &as_events(&samples), threads)?;
     // Nothing may be kept of a file that was overwritten while it was read.
     parts.iter().try_for_each(|part| part.segment.prepare())?;
-    let (merged, _) = builder.finish(&as_events(&inner.samples.snapshot()), threads)?;
-    let merged = Part::new(merged, inner.auto.seen());
+    let mut merged = Part::of_segments(merged, inner.auto.seen());
+    // One that is rewritten alone still has its place among those it was built with, unless little of it is left.
+    let was_apart = matches!(parts.as_slice(), [alone] if alone.is_apart);
+    merged.iter_mut().for_each(|part| part.is_apart |= was_apart && part.segment.len() > MOST_ROWS / 2);
 
     let _lock = inner.writer.lock();
-    for (new_row, (part, row)) in rows.iter().enumerate() {
-        let died = parts[*part as usize].tombstones.generation_of(*row);
-        if died != 0 {
-            merged.tombstones.end(new_row as u32, died);
+    let mut rows = rows.iter();
+    for part in &merged {
+        for (new_row, (old, row)) in rows.by_ref().take(part.segment.len()).enumerate() {
+            let died = parts[*old as usize].tombstones.generation_of(*row);
+            if died != 0 {
+                part.tombstones.end(new_row as u32, died);
+            }
         }
     }
     let mut next = View::clone(&inner.current.load());
     let held = Arc::make_mut(&mut next.parts);
     held.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
-    if merged.living() > 0 {
-        held.push(merged);
-    }
+    held.extend(merged.into_iter().filter(|part| part.living() > 0));
     next.expected = OnceLock::new();
     next.owners = OnceLock::new();
     inner.current.store(Arc::new(next));
     Ok(())
 }
 
-/// The given rows (part, row) of several parts, in the order in which they are given.
-fn join(parts: &[Part], rows: &[(u32, u32)], terms: &Terms, threads: usize) -> Result<SegmentBuilder> {
+/// Segments of the given rows (part, row) of several parts, in the order in which they are given.
+fn join(
+    parts: &[Part],
+    rows: &[(u32, u32)],
+    terms: &Terms,
+    samples: &[Event<'_>],
+    threads: usize,
+) -> Result<Vec<Segment>> {
     let scored = are_scored(parts);
     let kept_forms = parts.iter().map(|part| part.segment.forms.as_ref());
-    if threads == 1 || kept_forms.clone().all(|forms| forms.is_some()) {
+    let are_kept = kept_forms.clone().all(|forms| forms.is_some());
+    if rows.len() <= MOST_ROWS && (threads == 1 || are_kept) {
         let mut imports: Vec<_> =
             kept_forms.map(|forms| forms.map(|forms| Import::new(forms, &[]))).collect();
         let mut builder = SegmentBuilder::new(terms.clone());
@@ -192,13 +209,14 @@ fn join(parts: &[Part], rows: &[(u32, u32)], terms: &Terms, threads: usize) -> R
             let import = imports[part as usize].as_mut();
             builder.push_row(&parts[part as usize].segment, row, import, scored)?;
         }
-        return Ok(builder);
+        return Ok(vec![builder.finish(samples, &Threads::new(threads))?.0]);
     }
-    build_on_threads(rows.len(), terms.clone(), threads, |builder, range| {
+    let add = |builder: &mut SegmentBuilder, range: Range<usize>| {
         rows[range]
             .iter()
             .try_for_each(|&(part, row)| builder.push_row(&parts[part as usize].segment, row, None, scored))
-    })
+    };
+    Ok(build_segments(rows.len(), terms.clone(), samples, threads, add)?.segments)
 }
 
 /// Whether any row has, or may have, weights.

@@ -6,10 +6,12 @@
 
 pub mod block;
 mod block_matches;
+mod bulk;
 mod consolidation;
 mod device_blocks;
 mod device_tokens;
 mod host_blocks;
+mod id_order;
 pub mod insert_buffer;
 pub mod merge;
 mod owners;
@@ -27,6 +29,7 @@ mod turn;
 mod version;
 pub mod view;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -35,12 +38,13 @@ use serde_json::{Value as Json, json};
 
 use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
 use crate::engine::segment::buffered_subscription::BufferedSubscription;
-use crate::engine::segment::{all_cores, build_on_threads};
+use crate::engine::segment::{Segment, SegmentBuilder, Threads, all_cores};
 use crate::error::{Error, Result};
 use crate::event::Schema;
 use crate::fork::Mutex;
 use crate::snapshot::SnapshotWriter;
 use crate::subscription::{Id, Subscription};
+use bulk::build_segments;
 use insert_buffer::InsertBuffer;
 use reorganize::AutoOptimizer;
 use samples::{OwnedEvent, Samples};
@@ -121,25 +125,31 @@ impl Engine for Production {
         Ok(())
     }
 
-    /// They become a segment of their own.
+    /// They become segments of their own.
     fn add_all(&self, subscriptions: &dyn NewSubscriptions) -> Result<usize> {
         let lock = self.inner.writer.lock();
         let mut draft = Draft::new(&self.inner);
-        let terms = draft.next.terms.without_uses();
-        let builder = build_on_threads(subscriptions.len(), terms, all_cores(), |builder, range| {
+        let (terms, samples) = (draft.next.terms.without_uses(), self.inner.samples.snapshot());
+        let add = |builder: &mut SegmentBuilder, range: Range<usize>| {
             builder.push_all(range.map(|at| subscriptions.get(at)))
-        })?;
-        let added = builder.subscription_table().len();
+        };
+        let built = build_segments(subscriptions.len(), terms, &as_events(&samples), all_cores(), add)?;
+        let added = built.segments.iter().map(Segment::len).sum();
         if added > 0 {
-            for id in builder.subscription_table().ids() {
-                draft.accept_id(&id)?;
-                if draft.next.locate(&id).is_some() {
-                    return Err(Error::duplicate(&id));
+            for table in built.segments.iter().map(|segment| &segment.subscription_table) {
+                // Those of a segment are of one type.
+                let checked = if draft.next.len > 0 { table.len() } else { table.len().min(1) };
+                for row in 0..checked as u32 {
+                    let id = table.id_ref(row).to_owned();
+                    draft.accept_id(&id)?;
+                    if draft.next.locate(&id).is_some() {
+                        return Err(Error::duplicate(&id));
+                    }
                 }
             }
-            let (segment, terms) = builder.finish(&as_events(&self.inner.samples.snapshot()), all_cores())?;
-            draft.next.terms = terms.with_uses_of(&draft.next.terms);
-            Arc::make_mut(&mut draft.next.parts).push(Part::new(segment, self.inner.auto.seen()));
+            draft.next.terms = built.terms.with_uses_of(&draft.next.terms);
+            let parts = Part::of_segments(built.segments, self.inner.auto.seen());
+            Arc::make_mut(&mut draft.next.parts).extend(parts);
             draft.next.expected = OnceLock::new();
             draft.next.len += added;
             draft.publish();
@@ -341,7 +351,7 @@ impl<'a> Draft<'a> {
         let mut buffered: Vec<_> = self.next.buffer.iter().cloned().collect();
         let builder = sealing::build(&mut buffered, self.next.terms.clone())?;
         // Small segments are short-lived: guesses are good enough and cheaper than samples.
-        let (segment, _) = builder.finish(&[], 1)?;
+        let (segment, _) = builder.finish(&[], &Threads::new(1))?;
         Arc::make_mut(&mut self.next.parts).push(Part::new(segment, self.inner.auto.seen()));
         self.inner.note_sealed();
         self.next.buffer = InsertBuffer::default();

@@ -1,6 +1,6 @@
 //! Saves the production engine to a snapshot file, and opens it again.
 //!
-//! A snapshot holds one segment, the table of terms and the schema; nothing else is needed.
+//! A snapshot holds one segment or several, the table of terms and the schema; nothing else is needed.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Production;
 use super::merge::compact;
 use super::view::{Part, View};
 use crate::engine::quantified::new_terms;
-use crate::engine::segment::sections;
+use crate::engine::segment::{Segment, sections};
 use crate::error::{Error, Result};
 use crate::event::{Schema, Terms};
 use crate::expr::parse_term;
@@ -24,7 +24,7 @@ impl Production {
     ) -> Result<S::Output> {
         let view = self.view();
         view.parts.iter().try_for_each(|part| part.segment.prepare())?;
-        let segment = compact(&view, &self.samples().snapshot())?;
+        let segments = compact(&view, &self.samples().snapshot())?;
         let (mut ends, mut texts) = (vec![0u64], vec![]);
         for term in view.terms.iter() {
             texts.extend_from_slice(term.name().as_bytes());
@@ -40,7 +40,9 @@ impl Production {
         writer.section("computed_terms", &uses)?;
         let schema = schema.map(Schema::to_json).unwrap_or_default();
         writer.section_bytes("schema", schema.as_bytes())?;
-        sections::write(&segment, &mut writer)?;
+        for (number, segment) in segments.iter().enumerate() {
+            sections::write(segment, number, &mut writer)?;
+        }
         // Nothing may be kept of a file that was overwritten while it was read.
         view.parts.iter().try_for_each(|part| part.segment.prepare())?;
         writer.finish(view.generation)
@@ -55,14 +57,21 @@ impl Production {
         let terms = read_terms(&snapshot)?;
         let schema = snapshot.section::<u8>("schema")?;
         let schema = if schema.is_empty() { None } else { Some(Schema::from_json(&schema)?) };
-        let segment = sections::read(&snapshot)?;
-        let rows = segment.len();
+        let numbers = 0..sections::segment_count(&snapshot);
+        let segments: Vec<Segment> =
+            numbers.map(|number| sections::read(&snapshot, number)).collect::<Result<_>>()?;
+        let rows = segments.iter().map(Segment::len).sum();
+        let id_kind = (rows > 0).then(|| segments[0].subscription_table.id_kind());
+        let parts = if rows > 0 { Part::of_segments(segments, 0) } else { vec![] };
+        if parts.iter().any(|part| Some(part.segment.subscription_table.id_kind()) != id_kind) {
+            return Err(Error::Snapshot("its segments have ids of different types".into()));
+        }
         let view = View {
             generation: snapshot.generation(),
             terms,
-            id_kind: (rows > 0).then(|| segment.subscription_table.id_kind()),
+            id_kind,
             len: rows,
-            parts: Arc::new(if rows > 0 { vec![Part::new(segment, 0)] } else { vec![] }),
+            parts: Arc::new(parts),
             ..View::default()
         };
         Ok((Production::from_view(view), schema))

@@ -18,8 +18,8 @@ use super::insert_buffer::BLOCK;
 use super::turn::{TakenIn, Turn};
 use super::view::{Part, View};
 use super::{Inner, as_events, merge};
-use crate::engine::segment::SegmentBuilder;
 use crate::engine::segment::buffered_subscription::BufferedSubscription;
+use crate::engine::segment::{SegmentBuilder, Threads};
 use crate::error::Result;
 use crate::event::Terms;
 use crate::fork::{Busy, Mutex};
@@ -169,7 +169,7 @@ impl Made {
         }
         let mut taken: Vec<_> = started.buffer.iter().cloned().collect();
         let builder = build(&mut taken, started.terms.clone())?;
-        let (segment, _) = builder.finish(&as_events(&inner.samples.snapshot()), 1)?;
+        let (segment, _) = builder.finish(&as_events(&inner.samples.snapshot()), &Threads::new(1))?;
         Ok(Some(Self { part: Part::new(segment, inner.auto.seen()), taken }))
     }
 

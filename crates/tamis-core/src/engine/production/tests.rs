@@ -5,14 +5,32 @@
 
 use proptest::prelude::*;
 
-use crate::engine::contract::{Answer, Version, Workspace};
+use crate::engine::contract::{Answer, NewSubscriptions, Version, Workspace};
 use crate::engine::{Id, Index, Subscription};
+use crate::error::{Error, Result};
 use crate::event::{Event, Value, ValueRef};
 use crate::expr::{Expr, testing};
 use crate::query::{Ask, Query, Ranking, Score, Tags};
 use crate::subscription::IdRef;
 
 const THREADS: [usize; 3] = [2, 3, 16];
+
+/// Subscriptions to be added at once, sorted by id.
+pub(super) struct List(pub Vec<Subscription>);
+
+impl NewSubscriptions for List {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, at: usize) -> Result<Option<Subscription>> {
+        Ok(Some(self.0[at].clone()))
+    }
+
+    fn refuse(&self, _: usize, error: Error) -> Result<()> {
+        Err(error)
+    }
+}
 
 /// A subscription that may be tagged, owned, weighted, and not active at moment 0.
 fn subscription(id: usize, expression: Expr, draw: u32) -> Subscription {

@@ -209,80 +209,10 @@ impl Version for View {
     }
 }
 
-impl View {
-    fn sort_by_id(&self, found: &mut [Location]) {
-        // Rows of one segment are in the order of their ids.
-        if self.parts.len() == 1 && self.buffer.is_empty() {
-            let row_of = |location: &Location| match location {
-                Location::Row { row, .. } => *row,
-                Location::Buffer(_) => unreachable!("these are rows"),
-            };
-            let of_row = |row| Location::Row { part: 0, row };
-            return sort_by_row(found, self.parts[0].segment.len(), row_of, of_row);
-        }
-        found.sort_unstable_by(|a, b| self.id(*a).cmp(&self.id(*b)));
-    }
-}
-
-/// Sorts matches that are distinct rows of one segment. Unless they are few, marking them in a set is faster than comparing.
-pub(super) fn sort_by_row<T>(
-    found: &mut [T],
-    rows: usize,
-    row_of: impl Fn(&T) -> u32,
-    of_row: impl Fn(u32) -> T,
-) {
-    if found.is_empty() {
-        return;
-    }
-    let comparisons = found.len() * (found.len().ilog2() as usize + 1);
-    if comparisons < rows / 64 {
-        return found.sort_unstable_by_key(row_of);
-    }
-    let mut marked = vec![0u64; rows.div_ceil(64)];
-    for row in found.iter().map(row_of) {
-        marked[row as usize / 64] |= 1 << (row % 64);
-    }
-    // The words that are not empty, without a branch that depends on which are: there are no more than rows, and one to be
-    // written over.
-    let (mut words, mut count) = (vec![0u32; found.len() + 1], 0);
-    for (at, bits) in marked.iter().enumerate() {
-        words[count] = at as u32;
-        count += (*bits != 0) as usize;
-    }
-    let mut places = found.iter_mut();
-    for word in &words[..count] {
-        let mut bits = marked[*word as usize];
-        while bits != 0 {
-            let row = 64 * word + bits.trailing_zeros();
-            *places.next().expect("each row was found once") = of_row(row);
-            bits &= bits - 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::sort_by_row;
     use crate::engine::{Id, Index, Subscription};
     use crate::expr::parser::parse;
-
-    /// Few rows are compared, many are marked; the last word of the marks may be full, or have one row.
-    #[test]
-    fn rows_are_sorted_however_many_there_are() {
-        for rows in [1u32, 63, 64, 65, 1000, 12_800] {
-            for step in [1, 2, 63, 64, 65, 500] {
-                let expected: Vec<u32> =
-                    (0..rows).rev().step_by(step).collect::<Vec<_>>().into_iter().rev().collect();
-                let mut found = expected.clone();
-                found.reverse();
-                let middle = found.len() / 3;
-                found.rotate_left(middle);
-                sort_by_row(&mut found, rows as usize, |row| *row, |row| row);
-                assert_eq!(found, expected);
-            }
-        }
-        sort_by_row(&mut [], 100, |row: &u32| *row, |row| row);
-    }
 
     #[test]
     fn tags_are_counted_in_the_buffer_and_in_segments() {

@@ -31,12 +31,21 @@ pub struct Part {
     pub tombstones: Arc<Tombstones>,
     /// How many events the index had seen when the segment was built.
     pub built_after: u64,
+    /// One of several that a large build made (`bulk`): it is not merged with others unless all are.
+    pub is_apart: bool,
 }
 
 impl Part {
     pub fn new(segment: Segment, built_after: u64) -> Self {
         let tombstones = Arc::new(Tombstones::new(segment.len()));
-        Self { segment: Arc::new(segment), tombstones, built_after }
+        Self { segment: Arc::new(segment), tombstones, built_after, is_apart: false }
+    }
+
+    /// The segments that were built together.
+    pub fn of_segments(segments: Vec<Segment>, built_after: u64) -> Vec<Self> {
+        let is_apart = segments.len() > 1;
+        let part = |segment| Self { is_apart, ..Self::new(segment, built_after) };
+        segments.into_iter().map(part).collect()
     }
 
     pub fn living(&self) -> usize {

@@ -1,7 +1,6 @@
 //! Builds segments from subscriptions or from rows of other segments, on one or several threads.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Segment;
 use super::buffered_subscription::BufferedSubscription;
@@ -9,6 +8,7 @@ use super::forms::{Below, Detached, Forms, Import};
 use super::layout_planner::plan_layout;
 use super::scoring::ScoringBuilder;
 use super::subscription_table::SubscriptionTableBuilder;
+use super::threads::Threads;
 use crate::error::Result;
 use crate::event::{Event, TermId, Terms};
 use crate::expr::normal_form::{NormalForm, normal_form};
@@ -184,6 +184,11 @@ impl SegmentBuilder {
         self.subscription_table.append(run.subscription_table, renumber)
     }
 
+    /// The terms of the index, and those of the rows added so far.
+    pub fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
     /// The rows added so far.
     pub fn subscription_table(&self) -> &SubscriptionTableBuilder {
         &self.subscription_table
@@ -191,7 +196,7 @@ impl SegmentBuilder {
 
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
-    pub fn finish(mut self, samples: &[Event<'_>], threads: usize) -> Result<(Segment, Terms)> {
+    pub fn finish(mut self, samples: &[Event<'_>], threads: &Threads) -> Result<(Segment, Terms)> {
         self.forms.seal();
         let are_kept = self.forms.roots.len() < KEEPS_FORMS_BELOW;
         if !are_kept {
@@ -234,12 +239,10 @@ impl SegmentBuilder {
 ///
 /// A run holds only predicates and subexpressions that were not there before. If every thread built its part of the
 /// rows alone, they would be held once for each thread, and mapped once more in the end.
-///
-/// Threads are started here and end here: a pool would not survive a fork.
 pub fn build_on_threads(
     rows: usize,
     terms: Terms,
-    threads: usize,
+    threads: &Threads,
     add: impl Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync,
 ) -> Result<SegmentBuilder> {
     let first = rows.min(FIRST_ROWS);
@@ -249,57 +252,19 @@ pub fn build_on_threads(
     let starts: Vec<usize> = (first..rows).step_by(RUN).collect();
     for round in starts.chunks(RUNS_OF_A_ROUND) {
         let below = builder.forms.lend();
-        let runs = build_round(&builder.terms, &below, round, rows, threads, &add);
+        // A run tells how often its own rows use a term.
+        let terms = &builder.terms.without_uses();
+        let runs = threads.share(round.len(), round.len(), |at| {
+            let mut own = SegmentBuilder::over(&below, terms.clone());
+            add(&mut own, round[at]..rows.min(round[at] + RUN))?;
+            Ok(own.into_run())
+        });
         builder.forms.restore(below);
         for run in runs? {
             builder.append(run)?;
         }
     }
     Ok(builder)
-}
-
-/// Builds the runs that begin at `starts`, in their order.
-fn build_round(
-    terms: &Terms,
-    below: &Below,
-    starts: &[usize],
-    rows: usize,
-    threads: usize,
-    add: &(impl Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync),
-) -> Result<Vec<Run>> {
-    let next = AtomicUsize::new(0);
-    let failed = AtomicUsize::new(usize::MAX);
-    let work = || {
-        let mut done = vec![];
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            // What follows an error is not wanted; what comes before it may have an earlier one.
-            if at >= starts.len() || at > failed.load(Ordering::Relaxed) {
-                return done;
-            }
-            let mut own = SegmentBuilder::over(below, terms.clone());
-            let outcome = add(&mut own, starts[at]..rows.min(starts[at] + RUN));
-            if outcome.is_err() {
-                failed.fetch_min(at, Ordering::Relaxed);
-            }
-            done.push((at, outcome.map(|()| own.into_run())));
-        }
-    };
-    let mut runs = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads.min(starts.len())).map(|_| scope.spawn(work)).collect();
-        let mut runs = work();
-        for other in others {
-            runs.extend(other.join().expect("no thread panics"));
-        }
-        runs
-    });
-    runs.sort_unstable_by_key(|(at, _)| *at);
-    runs.into_iter().map(|(_, run)| run).collect()
-}
-
-/// How many threads to build on when nobody is to be left in peace.
-pub fn all_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]
@@ -317,7 +282,7 @@ mod tests {
         let text = match row % 4 {
             0 => format!("a{} = {b} AND (b > {a} OR a{c} IS NULL)", row / 50),
             1 => format!("(c < {a} OR d{} = {b}) XOR (b >= {c} AND e = {}) XOR a{c} = 1", row / 300, row / 3),
-            2 => format!("b > {c} AND b > {c}.0 AND NOT (e IN ({a}, {c}) OR f <= {b})"),
+            2 => format!("b > {c} AND b > {c}.0 AND NOT (e IN ({a}, {c}) OR f <= {b}) AND g * {a} > 1"),
             _ => format!("AT LEAST 2 OF (a = {c}, b < {row}, (c = {a} OR d = {b}))"),
         };
         let expression = parse(&text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
@@ -332,7 +297,7 @@ mod tests {
     /// All arrays of the segment, as a snapshot has them.
     fn stored(segment: &Segment) -> Vec<u8> {
         let mut writer = SnapshotWriter::in_memory();
-        sections::write(segment, &mut writer).unwrap_or_else(|error| panic!("{error}"));
+        sections::write(segment, 0, &mut writer).unwrap_or_else(|error| panic!("{error}"));
         writer.finish(0).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -341,6 +306,7 @@ mod tests {
         // Three rounds, the last run a short one.
         let rows = FIRST_ROWS + 2 * RUN * RUNS_OF_A_ROUND + RUN + 7;
         let build = |threads: usize| {
+            let threads = &Threads::new(threads);
             let builder = build_on_threads(rows, Terms::default(), threads, |builder, range| {
                 builder.push_all(range.map(|row| Ok((row % 101 != 0).then(|| subscription(row)))))
             });
@@ -350,10 +316,13 @@ mod tests {
         let bytes = stored(&alone);
         let expected: Vec<usize> = (0..rows).filter(|row| row % 101 != 0).collect();
         assert_eq!(alone.len(), expected.len());
-        for (row, expected) in expected.into_iter().enumerate().step_by(997) {
+        for (row, &expected) in expected.iter().enumerate().step_by(997) {
             let found = alone.subscription(row as u32, &names);
             assert_eq!(found.unwrap_or_else(|error| panic!("{error}")), subscription(expected));
         }
+        let uses: i64 = names.uses().map(|(_, uses)| uses.all).sum();
+        let computing = expected.iter().filter(|row| **row % 4 == 2).count();
+        assert_eq!(uses, computing as i64, "a row is counted once, whichever run it is of");
         for threads in [2, 3] {
             let (together, same_names) = build(threads);
             assert!(names.iter().eq(same_names.iter()));
@@ -368,7 +337,7 @@ mod tests {
             start => Err(crate::error::Error::Argument(start.to_string())),
         };
         for threads in [1, 2, 4] {
-            let built = build_on_threads(20 * FIRST_ROWS, Terms::default(), threads, add);
+            let built = build_on_threads(20 * FIRST_ROWS, Terms::default(), &Threads::new(threads), add);
             let Err(error) = built else { panic!("nothing was refused") };
             assert_eq!(error.to_string(), (2 * FIRST_ROWS).to_string(), "{threads} threads");
         }

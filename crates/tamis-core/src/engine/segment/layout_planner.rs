@@ -14,6 +14,7 @@ use super::planned_code::put_words;
 use super::program::{CodeKind, EVEN, Leaf, ODD, PlannedLeaf, THRESHOLD, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
 use super::selectivity::Selectivity;
+use super::threads::Threads;
 use super::units::{Compiled, CompiledUnit, Rows, Units};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -55,7 +56,7 @@ pub fn lay_out(
     samples: &[Event<'_>],
     priorities: &[f64],
     scoring: ScoringBuilder,
-    threads: usize,
+    threads: &Threads,
 ) -> Result<(Layout, Scoring)> {
     forms.seal();
     Ok(plan_layout(&mut forms, samples, threads, false)?.lay_out(priorities, scoring, threads))
@@ -63,7 +64,12 @@ pub fn lay_out(
 
 /// All that a layout takes, without the forms. Unless they are kept, predicates go as soon as each has its bits, and nodes as
 /// soon as they are compiled.
-pub fn plan_layout(forms: &mut Forms, samples: &[Event<'_>], threads: usize, are_kept: bool) -> Result<Plan> {
+pub fn plan_layout(
+    forms: &mut Forms,
+    samples: &[Event<'_>],
+    threads: &Threads,
+    are_kept: bool,
+) -> Result<Plan> {
     let (atoms, nodes) = (forms.atoms.len(), forms.dag.nodes());
     let sharing = Sharing { predicates: atoms, nodes: nodes + atoms, written_nodes: written_nodes(forms) };
     let rows = Rows::group(&forms.roots, nodes);
@@ -171,14 +177,16 @@ impl Planner<'_> {
     }
 
     /// Compiles every unit, several threads a run of them each; what comes out does not depend on how many.
-    fn compile_units(&mut self, threads: usize) -> Result<()> {
+    fn compile_units(&mut self, threads: &Threads) -> Result<()> {
         let units = self.units.len();
         if units >= MAX_KEYS {
             return Err(too_many());
         }
-        let run = units.div_ceil(threads).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
-        for first in (0..units).step_by(run * threads) {
-            let end = units.min(first + run * threads);
+        let run = units.div_ceil(threads.all()).clamp(LEAST_PER_THREAD, MOST_PER_THREAD);
+        let mut first = 0;
+        while first < units {
+            let others = threads.take((units - first).div_ceil(run) - 1);
+            let end = units.min(first + run * (1 + others.count()));
             let planner = &*self;
             let compile = |start: usize| planner.compile_run(start as u32..end.min(start + run) as u32);
             let compiled: Vec<Compiled> = std::thread::scope(|scope| {
@@ -188,6 +196,7 @@ impl Planner<'_> {
                 let others = others.into_iter().map(|thread| thread.join().expect("no thread panics"));
                 std::iter::once(first).chain(others).collect()
             });
+            drop(others);
             if self.code.is_empty() {
                 let expected = |count: usize| (count * units).div_ceil(end);
                 let all = |count: fn(&Compiled) -> usize| compiled.iter().map(count).sum();
@@ -200,6 +209,7 @@ impl Planner<'_> {
             if !self.keeps_nodes {
                 self.forget_nodes(self.units.node(end as u32 - 1) as usize);
             }
+            first = end;
         }
         Ok(())
     }

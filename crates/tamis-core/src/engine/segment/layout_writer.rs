@@ -10,6 +10,7 @@ use super::planned_code::{MOST_BYTES, last_words, put_words, read_words};
 use super::program::{CodeKind, Leaf};
 use super::scoring::entry_bounds::{EntryBound, EntryBounds};
 use super::scoring::{Scoring, ScoringBuilder};
+use super::threads::Threads;
 use super::units::{Rows, UnitEnds, Units};
 use crate::heap::give_back_free_memory;
 use crate::predicate::catalog_builder::CatalogBuilder;
@@ -53,7 +54,7 @@ impl Plan {
         mut self,
         priorities: &[f64],
         scoring: ScoringBuilder,
-        threads: usize,
+        threads: &Threads,
     ) -> (Layout, Scoring) {
         if scoring.bounds().is_empty() {
             // Only the programs of scores have tests that are still to be written.
@@ -81,7 +82,8 @@ impl Plan {
         }
         let write_code = || write_code(&units, code, &heads, &number);
         let write_entries = || write_entries(&units, accesses, &catalog, &number, &first);
-        let (entries, code) = if threads == 1 || heads.len() < WORTH_A_THREAD {
+        let other = threads.take(usize::from(heads.len() >= WORTH_A_THREAD));
+        let (entries, code) = if other.count() == 0 {
             let code = write_code();
             (write_entries(), code)
         } else {
@@ -91,7 +93,7 @@ impl Plan {
                 (entries.join().expect("no thread panics"), code)
             })
         };
-        drop((units, number));
+        drop((other, units, number));
         first.truncate(catalog.keys() as usize + 1);
         let block_bounds = bounds.each_ref().map(|of| block_bounds(of, &entries, &order));
         let [priority_bounds, relevance_bounds] = block_bounds;

@@ -31,6 +31,7 @@ pub mod single_row_set;
 pub mod subscription_table;
 #[cfg(test)]
 mod tests;
+pub mod threads;
 pub mod unit_evaluation;
 pub mod units;
 pub mod validate;
@@ -43,7 +44,7 @@ use crate::error::{Error, Result};
 use crate::event::Terms;
 use crate::fork::get_or_init;
 use crate::subscription::Subscription;
-pub use build::{SegmentBuilder, all_cores, build_on_threads};
+pub use build::{SegmentBuilder, build_on_threads};
 use forms::Forms;
 use layout::Layout;
 use layout_planner::{LayoutBasis, Sharing};
@@ -51,6 +52,7 @@ use relaxed::Relaxed;
 use scoring::Scoring;
 use sections::Origin;
 use subscription_table::SubscriptionTable;
+pub use threads::{Threads, all_cores};
 
 #[derive(Default)]
 pub struct Segment {

@@ -10,6 +10,7 @@ use super::forms::Forms;
 use super::layout::Layout;
 use super::layout_planner::lay_out;
 use super::scoring::{MAX_ATTRIBUTE, Scoring, ScoringBuilder};
+use super::threads::Threads;
 use crate::error::{Error, Result};
 use crate::event::Terms;
 use crate::expr::atoms::Literal;
@@ -57,7 +58,7 @@ impl Relaxed {
         if terms.len() > MAX_ATTRIBUTE as usize {
             return Err(Error::Argument("relaxed scores need fewer than 67 million attributes".into()));
         }
-        let (layout, scoring) = lay_out(forms, &[], &[], scoring, 1)?;
+        let (layout, scoring) = lay_out(forms, &[], &[], scoring, &Threads::new(1))?;
         Ok(Self { layout, scoring })
     }
 

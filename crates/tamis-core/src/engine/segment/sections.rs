@@ -1,5 +1,7 @@
 //! A segment in a snapshot file: one section per array, used in place.
 //!
+//! The sections of the first segment have plain names, `rows`; those of the others begin with their number, `2/rows`.
+//!
 //! Opening maps the arrays and reads nothing. The first use verifies the checksums of the arrays for matching, and that
 //! every offset stays inside, so that no damaged file can cause a crash or a wrong match. Records are verified block by
 //! block as they are read.
@@ -21,7 +23,7 @@ use crate::predicate::equality::Points;
 use crate::predicate::interval_tree::IntervalTree;
 use crate::predicate::patterns::ArraysReader;
 use crate::predicate::residual::ResidualPredicates;
-use crate::snapshot::{Sink, Snapshot, SnapshotWriter};
+use crate::snapshot::{SEVERAL_SEGMENTS, Sink, Snapshot, SnapshotWriter};
 
 /// The numbers of a segment that are not arrays.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -37,8 +39,8 @@ struct Numbers {
     written_nodes: u64,
 }
 
-/// Sections that are verified when they are read, not before matching.
-const COLD: [&str; 1] = ["records"];
+/// Verified when it is read, not before matching.
+const RECORDS: &str = "records";
 
 /// Names every array of a segment once, for writing and for reading.
 macro_rules! sections {
@@ -100,11 +102,27 @@ macro_rules! owner_sections {
     };
 }
 
+/// What the names of the sections of a segment begin with.
+fn prefix(number: usize) -> String {
+    if number == 0 { String::new() } else { format!("{number}/") }
+}
+
+/// How many segments a snapshot has.
+pub fn segment_count(snapshot: &Snapshot) -> usize {
+    (1..)
+        .find(|number| !snapshot.has_section(&format!("{}numbers", prefix(*number))))
+        .expect("files are finite")
+}
+
 /// Writes all arrays of a segment.
-pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Result<()> {
+pub fn write<S: Sink>(segment: &Segment, number: usize, writer: &mut SnapshotWriter<S>) -> Result<()> {
+    let prefix = prefix(number);
+    if number > 0 {
+        writer.needs_version(SEVERAL_SEGMENTS);
+    }
     macro_rules! put {
         ($name:literal, $array:expr) => {
-            writer.section($name, &$array)?;
+            writer.section(&format!("{prefix}{}", $name), &$array)?;
         };
     }
     sections!(put, segment);
@@ -113,12 +131,12 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
     }
     let mut residual = vec![];
     segment.layout.catalog.residual.encode(&mut residual);
-    writer.section_bytes("residual", &residual)?;
+    writer.section_bytes(&format!("{prefix}residual"), &residual)?;
     let patterns = segment.layout.catalog.residual.arrays();
     if !patterns.numbers.is_empty() {
-        writer.section("pattern_numbers", &patterns.numbers)?;
-        writer.section("pattern_wide", &patterns.wide)?;
-        writer.section_bytes("pattern_bytes", &patterns.bytes)?;
+        writer.section(&format!("{prefix}pattern_numbers"), &patterns.numbers)?;
+        writer.section(&format!("{prefix}pattern_wide"), &patterns.wide)?;
+        writer.section_bytes(&format!("{prefix}pattern_bytes"), &patterns.bytes)?;
     }
     let numbers = Numbers {
         bits: segment.layout.catalog.bits,
@@ -129,20 +147,22 @@ pub fn write<S: Sink>(segment: &Segment, writer: &mut SnapshotWriter<S>) -> Resu
         nodes: segment.sharing.nodes as u64,
         written_nodes: segment.sharing.written_nodes as u64,
     };
-    writer.section("numbers", &[numbers])
+    writer.section(&format!("{prefix}numbers"), &[numbers])
 }
 
 /// Maps the arrays of a segment.
-pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
-    snapshot.check("numbers")?;
-    let numbers = snapshot.section::<Numbers>("numbers")?;
+pub fn read(snapshot: &Arc<Snapshot>, number: usize) -> Result<Segment> {
+    let prefix = prefix(number);
+    let named = |name: &str| format!("{prefix}{name}");
+    snapshot.check(&named("numbers"))?;
+    let numbers = snapshot.section::<Numbers>(&named("numbers"))?;
     let numbers = numbers.first().ok_or_else(|| Error::Snapshot("the section `numbers` is empty".into()))?;
-    let residual = snapshot.section::<u8>("residual")?;
-    let patterns = snapshot.has_section("pattern_numbers").then(|| -> Result<_> {
+    let residual = snapshot.section::<u8>(&named("residual"))?;
+    let patterns = snapshot.has_section(&named("pattern_numbers")).then(|| -> Result<_> {
         Ok(ArraysReader {
-            numbers: snapshot.section("pattern_numbers")?,
-            wide: snapshot.section("pattern_wide")?,
-            bytes: snapshot.section("pattern_bytes")?,
+            numbers: snapshot.section(&named("pattern_numbers"))?,
+            wide: snapshot.section(&named("pattern_wide"))?,
+            bytes: snapshot.section(&named("pattern_bytes"))?,
         })
     });
     let mut segment = Segment {
@@ -167,16 +187,16 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
         },
         layout_basis: LayoutBasis::default(),
         forms: None,
-        origin: Some(Origin { snapshot: snapshot.clone(), verified: OnceLock::new() }),
+        origin: Some(Origin::new(snapshot.clone(), number)),
         ..Segment::default()
     };
     macro_rules! take {
         ($name:literal, $array:expr) => {
-            $array = snapshot.section($name)?;
+            $array = snapshot.section(&named($name))?;
         };
     }
     sections!(take, segment);
-    if snapshot.section_names().any(|name| name == "owner_of_row") {
+    if snapshot.has_section(&named("owner_of_row")) {
         owner_sections!(take, segment);
     }
     Ok(segment)
@@ -185,10 +205,27 @@ pub fn read(snapshot: &Arc<Snapshot>) -> Result<Segment> {
 /// The file behind a segment, and whether it has been verified.
 pub struct Origin {
     snapshot: Arc<Snapshot>,
+    /// What the names of its sections begin with, and the name of the one with records.
+    prefix: String,
+    records: String,
     verified: OnceLock<std::result::Result<(), String>>,
 }
 
 impl Origin {
+    fn new(snapshot: Arc<Snapshot>, number: usize) -> Self {
+        let prefix = prefix(number);
+        let records = format!("{prefix}{RECORDS}");
+        Self { snapshot, prefix, records, verified: OnceLock::new() }
+    }
+
+    /// Whether the section belongs to this segment. The first one also answers for what all have in common.
+    fn has(&self, section: &str) -> bool {
+        match self.prefix.is_empty() {
+            true => !section.contains('/'),
+            false => section.starts_with(&self.prefix),
+        }
+    }
+
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
     }
@@ -218,7 +255,7 @@ impl Origin {
         scoring: &Scoring,
     ) -> Result<()> {
         let names: Vec<String> = self.snapshot.section_names().map(Into::into).collect();
-        for name in names.iter().filter(|name| !COLD.contains(&name.as_str())) {
+        for name in names.iter().filter(|name| self.has(name) && **name != self.records) {
             self.snapshot.check(name)?;
         }
         validate(layout, subscription_table, scoring).map_err(|problem| {
@@ -230,6 +267,6 @@ impl Origin {
     /// Verifies the part of a cold section that is about to be read.
     pub fn check_records(&self, from: u64, to: u64) -> Result<()> {
         self.snapshot.check_unchanged()?;
-        self.snapshot.check_range("records", from as usize..to as usize)
+        self.snapshot.check_range(&self.records, from as usize..to as usize)
     }
 }

@@ -101,9 +101,11 @@ impl SubscriptionTable {
     pub fn find(&self, id: &Id) -> Option<u32> {
         let (mut from, mut to) = (0, self.len() as u32);
         if let (Id::Int(id), IdKind::Int) = (id, self.id_kind()) {
-            // Ids often rise as they come: most segments hold none that large.
-            return match self.int_ids.last() {
-                Some(last) if last >= id => self.int_ids.binary_search(id).ok().map(|row| row as u32),
+            // Ids often rise as they come: most segments hold none that large, or that small.
+            return match (self.int_ids.first(), self.int_ids.last()) {
+                (Some(first), Some(last)) if (first..=last).contains(&id) => {
+                    self.int_ids.binary_search(id).ok().map(|row| row as u32)
+                }
                 _ => None,
             };
         }
@@ -416,15 +418,6 @@ impl SubscriptionTableBuilder {
 
     pub fn len(&self) -> usize {
         self.rows
-    }
-
-    /// The ids of all rows, in their order.
-    pub fn ids(&self) -> impl Iterator<Item = Id> + '_ {
-        let texts = self.text_id_off.iter().enumerate().map(|(at, from)| {
-            let to = self.text_id_off.get(at + 1).map_or(self.text_ids.len(), |to| *to as usize);
-            Id::Str(String::from_utf8_lossy(&self.text_ids[*from as usize..to]).into())
-        });
-        self.int_ids.iter().map(|id| Id::Int(*id)).chain(texts)
     }
 
     /// One per row, or none when all are 0.

@@ -14,6 +14,7 @@ use super::matcher::Scratch;
 use super::scoring::ScoringBuilder;
 use super::scoring::entry_bounds::EntryBound;
 use super::scoring::row_sketches::{Factors, RowSketches};
+use super::threads::Threads;
 use super::walk::UnitCollector;
 use crate::event::{Event, Terms};
 use crate::expr::Expr;
@@ -100,7 +101,7 @@ proptest! {
         }
         let resolved: Vec<Event<'_>> = events.iter().map(|event| resolve(event, &terms)).collect();
         let half = &resolved[..resolved.len() / 2];
-        let (layout, ..) = lay_out(forms, half, &[], ScoringBuilder::default(), 1).unwrap();
+        let (layout, ..) = lay_out(forms, half, &[], ScoringBuilder::default(), &Threads::new(1)).unwrap();
         let mut scratch = Scratch::default();
         for event in &resolved {
             let found = rows_found(&layout, event, &mut scratch);
@@ -132,7 +133,7 @@ proptest! {
         for (row, expr) in exprs.iter().enumerate() {
             point_only.extend(forms.push(expr, &mut terms).then_some(row as u32));
         }
-        let (layout, ..) = lay_out(forms, &[], &[], ScoringBuilder::default(), 1).unwrap();
+        let (layout, ..) = lay_out(forms, &[], &[], ScoringBuilder::default(), &Threads::new(1)).unwrap();
         let event = resolve(&event, &terms);
         let found = rows_found(&layout, &event, &mut Scratch::default());
         for row in rows_that_hold(&exprs, &event, &terms) {
@@ -152,7 +153,7 @@ proptest! {
             forms.push(expr, &mut terms);
         }
         let priorities: Vec<f64> = exprs.iter().map(|(_, priority)| *priority as f64).collect();
-        let (layout, ..) = lay_out(forms, &[], &priorities, ScoringBuilder::default(), 1).unwrap();
+        let (layout, ..) = lay_out(forms, &[], &priorities, ScoringBuilder::default(), &Threads::new(1)).unwrap();
         let event = resolve(&event, &terms);
         let mut scores = vec![];
         let wanted = Wanted { k, least: f64::NEG_INFINITY, limits: Limits::new(&layout.block_bounds, 0.0, &|bound| bound) };
@@ -186,7 +187,7 @@ proptest! {
         for subscription in &subscriptions {
             builder.push(subscription).unwrap();
         }
-        let (segment, terms) = builder.finish(&[], 1).unwrap();
+        let (segment, terms) = builder.finish(&[], &Threads::new(1)).unwrap();
         let (entries, bits) = (segment.layout.entries.len(), segment.layout.catalog.bits);
         prop_assert_eq!(segment.scoring.validate(exprs.len(), entries, bits), Ok(()));
         let relaxed = segment.relaxed(&terms).unwrap();

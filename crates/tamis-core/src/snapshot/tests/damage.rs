@@ -5,7 +5,9 @@ use std::io::{Seek, SeekFrom, Write};
 
 use proptest::prelude::*;
 
-use super::super::layout::{self, ENTRY_BYTES, HEADER_BYTES, Header, TableEntry};
+use super::super::layout::{
+    self, ENTRY_BYTES, FORMAT_VERSION, HEADER_BYTES, Header, OLDEST_VERSION, TableEntry,
+};
 use super::*;
 
 fn header_of(file: &[u8]) -> Header {
@@ -205,15 +207,16 @@ fn foreign_files_are_called_foreign() {
 
 #[test]
 fn other_versions_and_byte_orders_are_told_from_damage() {
-    let message =
-        refusal(Snapshot::from_bytes(crafted(|header, _| header.format_version = FORMAT_VERSION + 1)));
-    assert!(
-        message.starts_with(&format!(
-            "the snapshot has format version {}, this Tamis reads version {FORMAT_VERSION};",
-            FORMAT_VERSION + 1
-        )),
-        "{message}"
-    );
+    for version in [OLDEST_VERSION - 1, FORMAT_VERSION + 1] {
+        let message = refusal(Snapshot::from_bytes(crafted(|header, _| header.format_version = version)));
+        let expected = format!(
+            "the snapshot has format version {version}, this Tamis reads versions {OLDEST_VERSION} to {FORMAT_VERSION};"
+        );
+        assert!(message.starts_with(&expected), "{message}");
+    }
+    for version in OLDEST_VERSION..=FORMAT_VERSION {
+        assert!(Snapshot::from_bytes(crafted(|header, _| header.format_version = version)).is_ok());
+    }
     let swapped = crafted(|header, _| header.byte_order = header.byte_order.swap_bytes());
     assert!(refusal(Snapshot::from_bytes(swapped)).contains("the other byte order"));
 }

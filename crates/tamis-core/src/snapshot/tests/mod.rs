@@ -8,7 +8,7 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::layout::{BLOCK_BYTES, FORMAT_VERSION};
+use super::layout::{BLOCK_BYTES, OLDEST_VERSION};
 use super::{AtomicFile, SharedSlice, Sink, Snapshot, SnapshotWriter};
 use crate::{Error, Result};
 
@@ -88,7 +88,7 @@ fn assert_is_sample(snapshot: &Snapshot) {
     assert_eq!(*snapshot.section::<u64>("large").unwrap(), numbers(MANY));
     assert!(snapshot.section::<f64>("empty").unwrap().is_empty());
     assert_eq!(*snapshot.section::<u8>("texts").unwrap(), *b"age > 5");
-    assert_eq!(snapshot.format_version(), FORMAT_VERSION);
+    assert_eq!(snapshot.format_version(), OLDEST_VERSION);
     for name in snapshot.section_names() {
         snapshot.check(name).unwrap();
     }
