@@ -3,6 +3,7 @@
     python bench/compare.py main                      # this working tree against main
     python bench/compare.py v0.1 v0.2 --scales 100K   # two commits
     python bench/compare.py --libraries A B           # two folders that hold a built `tamis`
+    python bench/compare.py --reports FILE FILE ...   # one table of several runs of the same sides
 
 Each figure is the ratio head / base: its median over pairs of processes that take turns, and the 95 %
 interval of that median. A figure is "slower" if the interval lies wholly above 1.03, "faster" if wholly below
@@ -36,6 +37,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         metavar=("BASE", "HEAD"),
         help="folders that hold a built `tamis`, such as those in .compare/built, in place of commits",
     )
+    parser.add_argument("--reports", nargs="+", type=Path, help="JSON files that were written before")
     parser.add_argument(
         "--workloads", type=_words, default=None, help="comma-separated; all five if left out"
     )
@@ -53,8 +55,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
         "--output", type=Path, default=RESULTS, help="for the report (default: bench/results)"
     )
     parsed = parser.parse_args(given)
-    if bool(parsed.base) == bool(parsed.libraries):
-        parser.error("name the commit to compare with, or two --libraries")
+    if sum(map(bool, (parsed.base, parsed.libraries, parsed.reports))) != 1:
+        parser.error("name the commit to compare with, or two --libraries, or --reports")
     if unknown := set(parsed.only) - set(everything):
         parser.error(f"there are no figures {min(unknown)!r}; choose from {', '.join(everything)}")
     if parsed.pairs < 1:
@@ -69,6 +71,8 @@ def _words(text: str) -> list[str]:
 def main(given: Sequence[str]) -> int:
     options = arguments(given)
     console = Console(stderr=True)
+    if options.reports:
+        return _show(options.reports)
     cache = options.cache.resolve()
     try:
         if options.libraries:
@@ -84,6 +88,18 @@ def main(given: Sequence[str]) -> int:
     from comparison.command import run  # noqa: PLC0415 - needs `tamis`
 
     return run(options, base, head, cache)
+
+
+def _show(paths: Sequence[Path]) -> int:
+    from comparison import report  # noqa: PLC0415 - needs `tamis`
+
+    figures, circumstances = report.joined(paths)
+    base, head = (builds.Build(circumstances[side], builds.ROOT) for side in ("base", "head"))
+    report.show(figures, circumstances["environment"], base, head)
+    different = circumstances["different_answers"]
+    for kind in different:
+        print(f"answers differ: {kind}")
+    return 1 if different or any(row[-1] == "slower" for row in report.rows(figures)) else 0
 
 
 if __name__ == "__main__":

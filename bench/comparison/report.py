@@ -79,6 +79,25 @@ def write(
     return path
 
 
+def joined(paths: Sequence[Path]) -> tuple[list[Figure], dict[str, Any]]:
+    """The figures of runs of the same two sides, on several cores for instance, each with all pairs."""
+    figures: dict[tuple[str, str, int], Figure] = {}
+    reports = [json.loads(path.read_text()) for path in paths]
+    for report in reports:
+        if (report["base"], report["head"]) != (reports[0]["base"], reports[0]["head"]):
+            raise ValueError(f"reports of different sides: {report['base']} and {report['head']}")
+        for result in report["results"]:
+            place = (result["workload"], result["name"], result["size"])
+            whole = figures.setdefault(
+                place, Figure(result["name"], result["workload"], result["size"], result["unit"])
+            )
+            whole.ratios += result["ratios"]
+            whole.base += result["base"]
+            whole.head += result["head"]
+    different = [kind for report in reports for kind in report["different_answers"]]
+    return list(figures.values()), {**reports[0], "different_answers": different}
+
+
 def _number(value: float) -> str:
     """Three digits that matter.
 

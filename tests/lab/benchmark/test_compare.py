@@ -16,6 +16,7 @@ import compare
 import tamis
 from comparison import builds, figures, golden, inputs, report, turns, verdict
 from comparison.side import Side, SideError
+from tamis_lab.benchmark.environment import describe
 
 PACKAGE = Path(tamis.__file__).parents[1]
 MODULES = ("golden", "golden_inputs", "report", "turns", "verdict")
@@ -140,6 +141,30 @@ def test_the_report_has_the_circumstances_and_every_ratio(tmp_path: Path) -> Non
     assert written["results"][0]["verdict"] == "slower"
     assert written["results"][0]["ratios"] == [1.1] * 6
     assert path.with_suffix(".md").read_text().count("\n") == 3
+
+
+def test_runs_side_by_side_become_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def write(folder: str, ratio: float, pairs: int, head: str = "b") -> Path:
+        measured = [
+            figures.Figure("count", "dense", 1_000, "µs", [ratio] * pairs, [2.0] * pairs, [2.0] * pairs)
+        ]
+        environment = {"time": "2026-01-31T12:00:00+00:00", **environment_of_this_machine}
+        circumstances = {"environment": environment, "base": "a", "head": head}
+        return report.write(
+            measured, ["dense: match"] if folder == "x" else [], circumstances, tmp_path / folder
+        )
+
+    environment_of_this_machine = {k: v for k, v in describe(seed=1).items() if k != "time"}
+    paths = [write("x", 1.1, 4), write("y", 1.1, 4), write("z", 0.9, 1)]
+    assert compare.main(["--reports", *map(str, paths)]) == 1
+    shown = capsys.readouterr().out
+    assert "slower" in shown
+    assert "answers differ: dense: match" in shown
+    (whole,), _ = report.joined(paths)
+    assert whole.ratios == [1.1] * 8 + [0.9]
+    assert compare.main(["--reports", str(write("w", 1.0, 6))]) == 0
+    with pytest.raises(ValueError, match="different sides"):
+        report.joined([paths[0], write("v", 1.0, 6, head="c")])
 
 
 # --- the command -----------------------------------------------------------------------------------------
