@@ -20,13 +20,21 @@ use crate::engine::segment::{Segment, SegmentBuilder, Threads, build_on_threads}
 use crate::error::Result;
 use crate::event::{Event, Terms};
 
-/// Fewer rows are always one segment. Tests have several long before.
-pub(super) const MOST_ROWS: usize = if cfg!(any(test, feature = "testing")) { 3_000 } else { 1 << 20 };
+/// Fewer rows are always one segment.
+pub(super) const MOST_ROWS: usize = SIZES.0;
 /// An event that is expected to have as many candidates in one segment takes far longer to try them than to look its values
 /// up: 0.3 ms against some 10 µs.
-const MANY_CANDIDATES: f64 = if cfg!(any(test, feature = "testing")) { 40.0 } else { 20_000.0 };
+const MANY_CANDIDATES: f64 = SIZES.1;
 /// Rows that are looked at to decide.
-const SAMPLED: usize = if cfg!(any(test, feature = "testing")) { 500 } else { 8 * 1024 };
+const SAMPLED: usize = SIZES.2;
+/// The three. Tests have several segments long before.
+const SIZES: (usize, f64, usize) = if cfg!(test) {
+    (3_000, 40.0, 500)
+} else if cfg!(feature = "testing") {
+    (40_000, 100.0, 500)
+} else {
+    (1 << 20, 20_000.0, 8 * 1024)
+};
 /// If more of the sampled rows than one in so many have a term that no row before had, terms are as numerous as rows. Every
 /// segment would then number them in its own way, and have to be built again.
 const MOST_NEW_TERMS: usize = 64;
