@@ -255,6 +255,7 @@ COLUMNS: dict[str, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {
 }
 
 
+@pytest.mark.thorough
 @given(data=st.data())
 def test_slices_of_nested_arrays_are_what_pyarrow_reads_in_them(index: Index, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 12), "rows")

@@ -73,6 +73,7 @@ def test_answers_are_those_of_the_scan(built: tuple[tamis.Index, tamis.Index]) -
     agree(*built)
 
 
+@pytest.mark.thorough
 def test_a_snapshot_has_all_segments(built: tuple[tamis.Index, tamis.Index], tmp_path: Path) -> None:
     index, scan = built
     path = tmp_path / "rules.tamis"
@@ -89,6 +90,7 @@ def test_a_snapshot_has_all_segments(built: tuple[tamis.Index, tamis.Index], tmp
             tamis.Index.open(path.with_name("damaged")).verify()
 
 
+@pytest.mark.thorough
 def test_segments_change(built: tuple[tamis.Index, tamis.Index], tmp_path: Path) -> None:
     """Rules that are added lie between those of the segments."""
     built[0].save(tmp_path / "rules.tamis")

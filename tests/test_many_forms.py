@@ -77,6 +77,7 @@ def test_explanations_agree_with_the_index_around_them(nodes: list[Node], events
 MOMENT = datetime(2026, 2, 10, tzinfo=UTC)
 
 
+@pytest.mark.thorough
 def test_the_moment_of_a_query(
     nodes: list[Node], events: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def test_nothing_becomes_markup(hostile: str) -> None:
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
 
 
+@pytest.mark.thorough
 @given(strategies.expressions(), strategies.events(intervals=True), st.text(max_size=8))
 def test_every_node_is_drawn(node: Node, event: dict[str, Any], tag: str) -> None:
     index = Index()

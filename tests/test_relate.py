@@ -149,6 +149,7 @@ def test_a_pruned_expression_matches_whenever_its_original_does(
                 assert general.evaluate(to_dict(event)) in (True, "either")
 
 
+@pytest.mark.thorough
 @given(st.lists(expressions, min_size=1, max_size=4))
 def test_no_match_without_an_access_predicate(nodes: list[Node]) -> None:
     originals = [to_builder(node) for node in nodes]

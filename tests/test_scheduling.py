@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from xdist.remote import Producer
 
 from scheduling import ROOT, SPARK_SESSIONS, SparkFilesTogether, uses_spark
@@ -18,6 +19,7 @@ def takes_spark(file: Path) -> bool:
     )
 
 
+@pytest.mark.thorough
 def test_every_file_that_uses_spark_is_known() -> None:
     files = [file for file in (ROOT / "tests").rglob("test_*.py") if takes_spark(file)]
     assert len(files) > 10

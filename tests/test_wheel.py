@@ -64,6 +64,7 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel: Path) -> None:
     assert rest - set(kernels) == others | template
 
 
+@pytest.mark.thorough
 def test_the_source_distribution_holds_what_building_needs(dist: Path) -> None:
     [found] = dist.glob("*.tar.gz")
     with tarfile.open(found) as archive:

@@ -66,6 +66,7 @@ def test_from_publisher_to_subscriber(tamis: Command, tmp_path: Path) -> None:
         assert router.lines()[-1]["event"] == "stopped"
 
 
+@pytest.mark.thorough
 def test_ls_replay_and_rm(tamis: Command, tmp_path: Path) -> None:
     log = f"sqlite:{tmp_path}/site.db"
     # `--count` never comes: without a router, the subscription is taken back by SIGTERM and kept with --keep.
@@ -104,6 +105,7 @@ def test_ls_replay_and_rm(tamis: Command, tmp_path: Path) -> None:
         assert router.stop() == 0
 
 
+@pytest.mark.thorough
 def test_a_router_reads_its_config_file_and_reads_it_again(tmp_path: Path, tamis: Command) -> None:
     config = tmp_path / "router.toml"
     base = f'log = "sqlite:{tmp_path}/site.db"\nsite = "paris"\nlisten = "127.0.0.1:0"\nname = "r1"\n'

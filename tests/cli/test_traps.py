@@ -361,6 +361,7 @@ def test_an_example_of_a_computed_term_can_be_pasted(tamis: Run, tmp_path: Path)
     assert tamis("match", path, "-e", shown).returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_bad_row_ends_the_command_while_arrow_reads_ahead(rules: Path) -> None:
     """Arrow's thread asks for the interpreter for each block, also for one that is going away."""
     for bad in (b"1,a,b\n", b"1,\xe9\n"):

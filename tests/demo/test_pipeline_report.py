@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import vl_convert
 
 from pages import Page, axes
@@ -10,6 +11,7 @@ from tamis.demo.pipeline import Seen
 from tamis.demo.pipeline_report import write_report
 
 
+@pytest.mark.thorough
 def test_every_chart_asks_one_thing_and_has_titles_on_its_axes(tmp_path: Path) -> None:
     seen = Seen(
         subscriptions=1_000,

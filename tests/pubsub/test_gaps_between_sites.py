@@ -205,6 +205,7 @@ def test_gaps_that_a_site_is_told_of_are_numbered_without_holes(tmp_path: Path) 
     run(main)
 
 
+@pytest.mark.thorough
 def test_a_router_of_the_release_before_does_not_make_gaps_repeat(tmp_path: Path) -> None:
     """It writes what was dropped without what it does not know: the next gap had the number of the first."""
 

@@ -73,6 +73,7 @@ def test_an_account_without_room_refuses_and_loses_nothing(nats_program: str, tm
         run(lambda: main(server), 120)
 
 
+@pytest.mark.thorough
 def test_a_connection_that_the_server_ended_is_made_again(
     nats_program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

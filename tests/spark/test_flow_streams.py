@@ -277,6 +277,7 @@ def test_queries_change_while_the_stream_runs(rocksdb: Any, tmp_path: Path) -> N
         query.processAllAvailable()
 
 
+@pytest.mark.thorough
 @pytest.mark.spark_since("4.0")
 def test_a_query_for_a_column_that_is_not_there_does_not_keep_a_stream_from_starting_again(
     rocksdb: Any, tmp_path: Path

@@ -80,6 +80,7 @@ def test_what_a_change_gains_and_loses(spark: Any, events: Any, tmp_path: Path) 
     }
 
 
+@pytest.mark.thorough
 def test_rules_of_any_version_are_a_table(spark: Any, tmp_path: Path) -> None:
     store = tamis.spark.SubscriptionStore(tmp_path / "store")
     given = spark.createDataFrame(

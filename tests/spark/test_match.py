@@ -304,6 +304,7 @@ def test_keys_may_be_records_with_odd_names(spark: Any) -> None:
     assert found.who[0]["a:b`c"] == 2
 
 
+@pytest.mark.thorough
 def test_a_detail_that_cannot_be_read_is_as_bad_as_an_expression(spark: Any) -> None:
     written = [("a", "x > 1", "high"), ("b", "x > 1", "2.5")]
     rules = spark.createDataFrame(written, f"{RULES}, priority string")

@@ -96,6 +96,7 @@ def test_lists_are_ranked_and_may_be_filtered(spark: Any) -> None:
     assert [row.event_id for row in kept.collect()] == [1]
 
 
+@pytest.mark.thorough
 def test_what_cannot_come_as_a_list_says_so(spark: Any) -> None:
     rules = spark.createDataFrame([("a", "x = 1", 1.0), ("b", "x = 2", 1.0)], RULES)
     events = spark.createDataFrame([(1, 1)], "event_id int, x int")
@@ -177,6 +178,7 @@ def evaluations(frame: Any) -> int:
     return shown.getvalue().count("ArrowEvalPython")
 
 
+@pytest.mark.thorough
 def test_events_are_matched_once_whatever_is_asked_of_the_matches(spark: Any) -> None:
     """Spark may copy a column into a filter that it infers; a function of Python is then called twice."""
     rules = spark.createDataFrame([("a", "x > 1", 1.0), ("b", "x > 2", 3.0)], RULES)

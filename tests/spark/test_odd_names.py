@@ -63,6 +63,7 @@ def test_what_cannot_be_told_apart_is_never_undefined_in_silence(spark: Any, cla
         tamis.spark.flow(clashing.selectExpr("*", "map('k', 1) AS m"), {"q": "x = 5"}, time="event_id")
 
 
+@pytest.mark.thorough
 def test_a_stream_with_columns_that_clash_goes_on_whatever_rules_come(spark: Any, tmp_path: Path) -> None:
     """Which columns rules will ask for is not known: those that Spark cannot read stay behind."""
     store = tamis.spark.SubscriptionStore(tmp_path / "store")

@@ -59,6 +59,7 @@ def test_sharding_changes_no_answer(
     assert rows(sharded.count_by_subscription(events)) == rows(single.count_by_subscription(events))
 
 
+@pytest.mark.thorough
 def test_ranked_as_on_one_machine(spark: Any) -> None:
     written = [
         ("a", "x > 1 AND y = 'k'", {"x": 2.0}),

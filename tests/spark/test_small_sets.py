@@ -92,6 +92,7 @@ def test_versions_and_answers_are_the_same(spark: Any, monkeypatch: pytest.Monke
     assert len(found) == 12 + 3 + 2, "a in four events of three sources, b in three of one, c in two of one"
 
 
+@pytest.mark.thorough
 def test_refusals_are_the_same(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rules = spark.createDataFrame([*RULES, *BAD, RULES[0]], COLUMNS)
     store = tamis.spark.SubscriptionStore(tmp_path)

@@ -106,6 +106,7 @@ def test_columns_that_no_rule_asks_for_may_have_any_type(spark: Any) -> None:
     assert sorted(tuple(row) for row in found.collect()) == [(2, "a", 1), (3, "a", 1)]
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.spark_since("4.1")
 def test_a_registered_function_says_what_spark_sql_says(spark: Any) -> None:

@@ -126,6 +126,7 @@ def add_rules(path: str, writer: int, count: int) -> None:
         store.apply([change(id, id, "x > 1")])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("store", ["local", pytest.param("s3", marks=pytest.mark.slow)], indirect=True)
 def test_processes_that_write_at_once_lose_nothing(store: RuleStore) -> None:
     count = 3 if "://" in store.url else 8

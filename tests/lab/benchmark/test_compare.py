@@ -117,6 +117,7 @@ def test_a_slower_side_and_wrong_answers_are_noticed(
     assert found.different == ["match, as built"]
 
 
+@pytest.mark.thorough
 def test_a_side_that_fails_says_so(
     small: inputs.Inputs, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,7 @@ def shape() -> Shape:
     return measured
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", range(1, DEEPEST + 1))
 def test_sharing_of_each_level(shape: Shape, level: int) -> None:
     # The pools of the upper levels have some hundred entries at this scale, which leaves room for chance.

@@ -216,6 +216,7 @@ def test_limits_that_are_none_are_refused_where_they_are_given(log_url: str) -> 
     run(main)
 
 
+@pytest.mark.thorough
 def test_a_leader_that_wakes_up_is_not_believed_at_once(nats: Nats) -> None:
     """It tells what it knew when it fell asleep, for half a second; a rolled-back stream does for ever."""
 

@@ -122,6 +122,7 @@ def test_lost_messages_are_not_passed_over(session: Any, nats: Any, stream: str,
     run(failOnDataLoss="false")
 
 
+@pytest.mark.thorough
 def test_rows_become_messages(session: Any, nats: Any, stream: str) -> None:
     rows = session.createDataFrame(
         [(f"{stream}.a", "one", {"kind": "x"}), (f"{stream}.b", "two", None)],
@@ -217,6 +218,7 @@ def test_matching_from_nats_to_nats(session: Any, nats: Any, stream: str, tmp_pa
     assert found == expected | {(number, "b") for number in range(20) if number % 4 == 3}
 
 
+@pytest.mark.thorough
 def test_what_is_wrong_is_said(session: Any, nats: Any, stream: str) -> None:
     with pytest.raises(Exception, match="name it with option"):
         session.read.format("nats").option("servers", nats.url).load().collect()

@@ -131,6 +131,7 @@ def test_modes(spark: Any, folder: Path) -> None:
     }
 
 
+@pytest.mark.thorough
 def test_a_snapshot(spark: Any, folder: Path) -> None:
     index = tamis.Index()
     for id, text in RULES.items():
