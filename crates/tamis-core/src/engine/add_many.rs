@@ -1,5 +1,6 @@
 //! Adds millions of subscriptions: parses and normalises them on all cores, in the order of their ids.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use super::contract::NewSubscriptions;
@@ -73,13 +74,11 @@ impl Index {
         let mut errors = vec![];
         let order = self.order_by_id(rows, &mut errors);
         fail_if_wanted(&mut errors, on_error)?;
-        let checked = Checked { index: self, rows, order, on_error, errors: Mutex::new(errors) };
+        let errors = Mutex::new(errors.into_iter().map(|error| (error.row, error)).collect());
+        let checked = Checked { index: self, rows, order, on_error, errors };
         let count = self.engine().add_all(&checked)?;
-        let mut errors = checked.errors.into_inner().expect("nobody panicked while holding this");
-        errors.sort_by_key(|error| error.row);
-        // An engine may ask for a row again.
-        errors.dedup_by_key(|error| error.row);
-        Ok(Added { count, errors })
+        let errors = checked.errors.into_inner().expect("nobody panicked while holding this");
+        Ok(Added { count, errors: errors.into_values().collect() })
     }
 
     fn parse_row(&self, rows: &impl NewRows, row: usize) -> Result<Subscription> {
@@ -140,7 +139,8 @@ struct Checked<'a, R> {
     rows: &'a R,
     order: Vec<u32>,
     on_error: OnError,
-    errors: Mutex<Vec<RowError>>,
+    /// By row: an engine may ask for one again.
+    errors: Mutex<BTreeMap<usize, RowError>>,
 }
 
 impl<R: NewRows> NewSubscriptions for Checked<'_, R> {
@@ -162,7 +162,8 @@ impl<R: NewRows> NewSubscriptions for Checked<'_, R> {
         match self.on_error {
             OnError::Raise => Err(refused.into_error()),
             OnError::Collect => {
-                self.errors.lock().expect("nobody panics while holding this").push(refused);
+                let mut errors = self.errors.lock().expect("nobody panics while holding this");
+                errors.insert(row, refused);
                 Ok(())
             }
         }

@@ -3,6 +3,7 @@
 //! There may be 25,000 for each of 512 events, more than the caches hold. So they are rows, four bytes each, until they are
 //! written, and rows are brought into order by a bit for each, not by comparing.
 
+use super::id_order::follow_each_other;
 use super::view::View;
 use crate::engine::contract::{FoundMatches, Location, Observation, Version};
 use crate::engine::segment::bit_parallel::{Mask, WIDTH};
@@ -126,20 +127,12 @@ impl BlockMatches {
 
     /// Adds the ids of an event's matches, sorted, unless segments must be merged for that.
     fn add_int_ids(&self, view: &View, at: usize, ids: &mut Vec<i64>) -> bool {
-        let (mut before, tables) = (None, view.parts.iter().map(|part| &part.segment.subscription_table));
-        for (table, of_events) in tables.clone().zip(&self.parts) {
-            let ends = of_events[at].first().zip(of_events[at].last());
-            let Some([first, last]) =
-                ends.map(|(first, last)| [first, last].map(|row| table.int_ids[*row as usize]))
-            else {
-                continue;
-            };
-            if before >= Some(first) {
-                return false;
-            }
-            before = Some(last);
-        }
-        if !self.buffered[at].is_empty() {
+        let tables = view.parts.iter().map(|part| &part.segment.subscription_table);
+        let runs = tables.clone().zip(&self.parts).filter_map(|(table, of_events)| {
+            let (first, last) = of_events[at].first().zip(of_events[at].last())?;
+            Some((table.int_ids[*first as usize], table.int_ids[*last as usize]))
+        });
+        if !self.buffered[at].is_empty() || !follow_each_other(runs) {
             return false;
         }
         for (table, of_events) in tables.zip(&self.parts) {

@@ -15,9 +15,12 @@
 //! What comes out depends on the rows, never on the number of threads.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
+use super::view::Part;
 use crate::engine::segment::{Segment, SegmentBuilder, Threads, build_on_threads};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Event, Terms};
 
 /// Fewer rows are always one segment.
@@ -35,9 +38,15 @@ const SIZES: (usize, f64, usize) = if cfg!(test) {
 } else {
     (1 << 20, 20_000.0, 8 * 1024)
 };
-/// If more of the sampled rows than one in so many have a term that no row before had, terms are as numerous as rows. Every
+/// If more of the rows of a sample than one in so many have a term that a smaller sample has not, terms are as numerous as rows. Every
 /// segment would then number them in its own way, and have to be built again.
 const MOST_NEW_TERMS: usize = 64;
+
+/// Whether a segment is not merged with others unless all are: the result would be built as several again.
+pub(super) fn stays_apart(part: &Part) -> bool {
+    let is_busy = || part.segment.layout_basis.candidates >= MANY_CANDIDATES;
+    part.is_apart || part.living() > MOST_ROWS / 2 && is_busy()
+}
 
 /// What rows became.
 pub(super) struct Built {
@@ -61,7 +70,8 @@ pub(super) fn build_segments(
     match bulk.terms_of_several(count, &terms) {
         Some(known) => bulk.several(count, &terms, known),
         None => {
-            let (segment, terms) = bulk.segment(0..rows, terms)?;
+            let builder = build_on_threads(rows, terms, &bulk.threads, bulk.add)?;
+            let (segment, terms) = builder.finish(samples, &bulk.threads)?;
             Ok(Built { segments: vec![segment], terms })
         }
     }
@@ -75,42 +85,41 @@ struct Bulk<'a, F> {
 }
 
 impl<F: Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync> Bulk<'_, F> {
-    fn segment(&self, range: Range<usize>, terms: Terms) -> Result<(Segment, Terms)> {
-        let add = |builder: &mut SegmentBuilder, own: Range<usize>| {
-            (self.add)(builder, range.start + own.start..range.start + own.end)
-        };
-        build_on_threads(range.len(), terms, &self.threads, add)?.finish(self.samples, &self.threads)
-    }
-
     /// The terms of rows here and there, if that many segments are better than one.
     fn terms_of_several(&self, count: usize, terms: &Terms) -> Option<Terms> {
         if count < 2 {
             return None;
         }
-        let mut builder = SegmentBuilder::new(terms.clone());
         let step = self.rows.div_ceil(SAMPLED);
-        let mut terms_of_half = 0;
-        for at in (0..self.rows).step_by(step) {
-            if at <= self.rows / 2 {
-                terms_of_half = builder.terms().len();
-            }
-            // What is wrong is told when the row is built.
+        let (whole, half) = (self.sample(terms, step)?, self.sample(terms, 2 * step)?);
+        // Where expressions repeat, or predicates have few values, candidates grow more slowly than rows.
+        let growth = (whole.candidates / half.candidates.max(1e-9)).log2().clamp(0.0, 1.0);
+        let rows_of_one = self.rows as f64 / count as f64;
+        let candidates = whole.candidates * (rows_of_one / whole.rows as f64).powf(growth);
+        let new_terms = whole.terms.len().saturating_sub(half.terms.len());
+        let are_known = new_terms * MOST_NEW_TERMS <= whole.rows - half.rows;
+        (candidates >= MANY_CANDIDATES && are_known).then_some(whole.terms)
+    }
+
+    /// One row of every `step`, not always at the same place: ids may rise in a pattern. `None` if one is wrong, which is
+    /// told when it is built.
+    fn sample(&self, terms: &Terms, step: usize) -> Option<Sample> {
+        let mut builder = SegmentBuilder::new(terms.clone());
+        let starts = (0..self.rows).step_by(step);
+        let rows = starts.len();
+        for start in starts {
+            let scattered = (start as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let at = (start + scattered as usize % step).min(self.rows - 1);
             (self.add)(&mut builder, at..at + 1).ok()?;
         }
-        let new_terms = builder.terms().len() - terms_of_half;
-        let sampled = builder.subscription_table().len();
         let (segment, terms) = builder.finish(self.samples, &Threads::new(1)).ok()?;
-        let rows_of_one = self.rows as f64 / count as f64;
-        let candidates = segment.layout_basis.candidates * rows_of_one / sampled.max(1) as f64;
-        let is_worth_it = candidates >= MANY_CANDIDATES && new_terms * MOST_NEW_TERMS <= sampled / 2;
-        is_worth_it.then_some(terms)
+        Some(Sample { rows, candidates: segment.layout_basis.candidates, terms })
     }
 
     /// Builds that many segments side by side, over terms of which some are `known`.
     fn several(&self, count: usize, terms: &Terms, known: Terms) -> Result<Built> {
-        let range = |at: usize| self.rows * at / count..self.rows * (at + 1) / count;
         let known = known.without_uses();
-        let mut built = self.threads.share(count, count, |at| self.segment(range(at), known.clone()))?;
+        let mut built = self.side_by_side(&(0..count).collect::<Vec<_>>(), count, &known)?;
         // Terms that were not known have their numbers by segment. All get numbers in the order of rows; where those are
         // others than a segment gave, it is built again.
         let mut all = known.clone();
@@ -119,11 +128,11 @@ impl<F: Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync> Bulk<'_, F> 
                 all.intern_term(term);
             });
         }
-        let others: Vec<usize> = (0..count)
-            .filter(|at| !built[*at].1.iter().zip(all.iter()).all(|(own, term)| own == term))
-            .collect();
-        let again =
-            self.threads.share(others.len(), count, |at| self.segment(range(others[at]), all.clone()))?;
+        let has_others =
+            |(_, own): &(Segment, Terms)| own.iter().zip(all.iter()).any(|(own, term)| own != term);
+        let others: Vec<usize> = (0..count).filter(|at| has_others(&built[*at])).collect();
+        others.iter().for_each(|at| built[*at].0 = Segment::default());
+        let again = self.side_by_side(&others, count, &all)?;
         for (at, segment) in others.into_iter().zip(again) {
             built[at] = segment;
         }
@@ -136,6 +145,30 @@ impl<F: Fn(&mut SegmentBuilder, Range<usize>) -> Result<()> + Sync> Bulk<'_, F> 
             built.into_iter().map(|(segment, _)| segment).filter(|segment| segment.len() > 0).collect();
         Ok(Built { segments, terms: all.with_uses_of(terms) })
     }
+
+    /// Builds the `chosen` of `count` segments. Once one cannot be built, those behind it are given up.
+    fn side_by_side(&self, chosen: &[usize], count: usize, terms: &Terms) -> Result<Vec<(Segment, Terms)>> {
+        let failed = AtomicUsize::new(usize::MAX);
+        self.threads.share(chosen.len(), count, |at| {
+            let range = self.rows * chosen[at] / count..self.rows * (chosen[at] + 1) / count;
+            let add = |builder: &mut SegmentBuilder, own: Range<usize>| match failed.load(Relaxed) < at {
+                true => Err(Error::Argument("an earlier row is wrong".into())),
+                false => (self.add)(builder, range.start + own.start..range.start + own.end),
+            };
+            let builder = build_on_threads(range.len(), terms.clone(), &self.threads, add);
+            let built = builder.and_then(|builder| builder.finish(self.samples, &self.threads));
+            built.inspect_err(|_| {
+                failed.fetch_min(at, Relaxed);
+            })
+        })
+    }
+}
+
+/// What was learnt from some of the rows.
+struct Sample {
+    rows: usize,
+    candidates: f64,
+    terms: Terms,
 }
 
 #[cfg(test)]
@@ -148,7 +181,6 @@ mod tests {
     use crate::engine::production::tests::List;
     use crate::engine::segment::sections;
     use crate::engine::{Id, Subscription};
-    use crate::error::Error;
     use crate::event::ValueRef;
     use crate::expr::parser::parse;
     use crate::query::{Filter, Tags};
@@ -227,6 +259,57 @@ mod tests {
                 assert_eq!(found.unwrap_or_else(|error| panic!("{error}")), row(first + at));
             }
         }
+    }
+
+    /// However many rows repeat them, an event has no more candidates than there are different expressions.
+    #[test]
+    fn repeated_expressions_are_in_one_segment() {
+        let row = |row: usize| subscription(row, &format!("x > {} AND y < {}", row % 7, row % 11));
+        assert_eq!(sizes(&built(2, row)), [ROWS]);
+    }
+
+    /// Fault: a file without the second of three segments opens as if it had one.
+    #[test]
+    fn a_file_with_a_gap_is_refused() {
+        let engine = Production::default();
+        engine.add_all(&List((0..9).map(dense).collect())).unwrap_or_else(|error| panic!("{error}"));
+        let mut writer = SnapshotWriter::in_memory();
+        let segment = &engine.view().parts[0].segment;
+        for number in [0, 2] {
+            sections::write(segment, number, &mut writer).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let bytes = writer.finish(0).unwrap_or_else(|error| panic!("{error}"));
+        let snapshot = Snapshot::from_bytes(bytes).unwrap_or_else(|error| panic!("{error}"));
+        let refused = sections::segment_count(&snapshot).map_err(|error| error.to_string());
+        assert_eq!(refused, Err("the section `2/attributes` belongs to no segment".to_string()));
+        let foreign = sections::read(&std::sync::Arc::new(snapshot), 2, 1);
+        let checked = foreign.and_then(|segment| segment.prepare()).map_err(|error| error.to_string());
+        assert!(
+            checked.is_err_and(|error| error.contains("attributes")),
+            "there is one term, and it looks at more"
+        );
+    }
+
+    /// Fault: a segment that was rewritten alone came last, so that all matches had to be merged.
+    #[test]
+    fn a_segment_that_is_rewritten_keeps_its_place() {
+        let engine = Production::default();
+        engine.add_all(&List((0..ROWS).map(dense).collect())).unwrap_or_else(|error| panic!("{error}"));
+        let first = engine.view().parts[0].segment.len();
+        for row in (0..first).step_by(2) {
+            engine.apply(Change::Remove(Id::Int(row as i64))).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let held = || engine.view().parts.iter().map(|part| part.segment.len()).sum::<usize>();
+        while engine.is_optimizing() || held() == ROWS {
+            std::thread::yield_now();
+        }
+        let firsts: Vec<Id> = engine
+            .view()
+            .parts
+            .iter()
+            .map(|part| part.segment.subscription_table.id_ref(0).to_owned())
+            .collect();
+        assert!(firsts.is_sorted(), "{firsts:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! Once small segments have cost more than merging them takes, they are merged. So the work never exceeds
 //! what an earlier merge would have saved, and later events save more.
 
+use super::bulk::stays_apart;
 use super::view::{Part, View};
 
 /// About what an event pays for one more segment and for one more buffered subscription, and what a subscription costs
@@ -27,7 +28,7 @@ pub(super) fn is_sealing_cheaper(events: usize) -> bool {
 /// Segments of a file that is mapped stay: rewriting them would give every process its own copy. So do those that a large
 /// build left apart.
 pub(super) fn overdue(view: &View, seen: u64, buffered: u64) -> Option<Vec<Part>> {
-    let may_merge = |part: &&Part| part.segment.origin.is_none() && !part.is_apart;
+    let may_merge = |part: &&Part| part.segment.origin.is_none() && !stays_apart(part);
     let mut parts: Vec<&Part> = view.parts.iter().filter(may_merge).collect();
     parts.sort_by_key(|part| part.living());
     let aged = |part: &&Part| (part.living(), seen.saturating_sub(part.built_after));

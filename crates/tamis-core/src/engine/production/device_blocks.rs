@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::block::Block;
 use super::device_tokens::{Gathering, gather, gathering_threads};
 use super::host_blocks::HostBlocks;
+use super::id_order::follow_each_other;
 use super::view::{Part, RowFilter, View};
 use crate::engine::contract::{Blocks, FoundMatches, Location, Observation, RowCounts, Scored, Version};
 use crate::engine::device::{
@@ -210,13 +211,8 @@ impl<'e> BlocksOnDevice<'e> {
                 buffered[at].push(location);
             }
         });
-        let found = ListedMatches {
-            view: self.view,
-            is_sorted: self.view.parts.len() <= 1 && self.view.buffer.is_empty(),
-            parts,
-            buffered,
-            observed: Self::observed(&block, events),
-        };
+        let found =
+            ListedMatches { view: self.view, parts, buffered, observed: Self::observed(&block, events) };
         if block.len() >= LEAST_EVENTS {
             self.memory.note_matches(found.matches(), events);
         }
@@ -318,8 +314,6 @@ impl ListedPart {
 /// The matches of a block, as the device listed them.
 struct ListedMatches<'e> {
     view: &'e View,
-    /// Whether they come in the order of ids.
-    is_sorted: bool,
     parts: Vec<ListedPart>,
     /// By event.
     buffered: Vec<Vec<Location>>,
@@ -341,11 +335,21 @@ impl FoundMatches for ListedMatches<'_> {
     }
 
     fn add_int_ids(&self, at: usize, ids: &mut Vec<i64>, past_caches: bool) -> bool {
-        if !self.is_sorted || self.view.id_kind() != Some(IdKind::Int) {
+        if self.view.id_kind() != Some(IdKind::Int) || !self.buffered[at].is_empty() {
+            return false;
+        }
+        let int_ids =
+            |part: &ListedPart| &*self.view.parts[part.part as usize].segment.subscription_table.int_ids;
+        let runs = self.parts.iter().filter_map(|part| {
+            let (first, last) = part.listed.of(at).first().zip(part.listed.of(at).last())?;
+            let id = |number: &u32| int_ids(part)[part.rows.row(*number) as usize];
+            Some((id(first), id(last)))
+        });
+        if !follow_each_other(runs) {
             return false;
         }
         for part in &self.parts {
-            let own = &self.view.parts[part.part as usize].segment.subscription_table.int_ids;
+            let own = int_ids(part);
             let numbers = part.listed.of(at);
             match &part.rows {
                 RowNumbers::Run(first, count) if past_caches && numbers.len() >= MANY_MATCHES => {
@@ -368,10 +372,10 @@ impl FoundMatches for ListedMatches<'_> {
         for part in &self.parts {
             locations.extend(part.of(at));
         }
+        let rows = locations.len();
         locations.extend_from_slice(&self.buffered[at]);
-        if !self.is_sorted {
-            locations.sort_unstable_by(|a, b| self.view.id(*a).cmp(&self.view.id(*b)));
-        }
+        locations[rows..].sort_unstable_by(|a, b| self.view.id(*a).cmp(&self.view.id(*b)));
+        self.view.merge_runs(locations);
     }
 
     fn observed(&self) -> Observation {

@@ -66,6 +66,12 @@ impl View {
     }
 }
 
+/// Whether runs of ids, of which each has a first and a last, follow each other.
+pub(super) fn follow_each_other<T: PartialOrd + Copy>(runs: impl IntoIterator<Item = (T, T)>) -> bool {
+    let mut before = None;
+    runs.into_iter().all(|(first, last)| before.replace(last).is_none_or(|before| before < first))
+}
+
 fn of_one_part(a: &Location, b: &Location) -> bool {
     match (a, b) {
         (Location::Row { part: a, .. }, Location::Row { part: b, .. }) => a == b,
@@ -138,6 +144,14 @@ mod tests {
     use crate::engine::production::tests::List;
     use crate::engine::{Id, Subscription};
     use crate::expr::parser::parse;
+
+    #[test]
+    fn runs_follow_each_other_or_do_not() {
+        assert!(follow_each_other::<i64>([]));
+        assert!(follow_each_other([(1, 5), (6, 6), (7, 9)]));
+        assert!(!follow_each_other([(1, 5), (4, 9)]));
+        assert!(!follow_each_other([(7, 9), (1, 5)]));
+    }
 
     #[test]
     fn a_place_is_found_wherever_it_is() {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::bulk::{MOST_ROWS, build_segments};
+use super::bulk::{self, MOST_ROWS, build_segments};
 use super::samples::OwnedEvent;
 use super::turn::Turn;
 use super::view::{Part, View};
@@ -104,7 +104,7 @@ fn choose(view: &View) -> Option<Vec<Part>> {
         if is_worn(part) {
             return Some(vec![part.clone()]);
         }
-        if part.is_apart {
+        if bulk::stays_apart(part) {
             continue;
         }
         by_class[size_class(part.living())].push(part);
@@ -126,7 +126,7 @@ fn size_class(rows: usize) -> usize {
 /// The whole view as few segments: those that it has, if they are all and nothing in them was removed, or new ones.
 pub fn compact(view: &View, samples: &[OwnedEvent]) -> Result<Vec<Arc<Segment>>> {
     let parts = view.parts.as_slice();
-    let are_few = parts.len() == 1 || !parts.is_empty() && parts.iter().all(|part| part.is_apart);
+    let are_few = parts.len() == 1 || !parts.is_empty() && parts.iter().all(bulk::stays_apart);
     if are_few && view.buffer.is_empty() && parts.iter().all(|part| part.tombstones.count() == 0) {
         return Ok(parts.iter().map(|part| part.segment.clone()).collect());
     }
@@ -166,7 +166,7 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     // Nothing may be kept of a file that was overwritten while it was read.
     parts.iter().try_for_each(|part| part.segment.prepare())?;
     let mut merged = Part::of_segments(merged, inner.auto.seen());
-    // One that is rewritten alone still has its place among those it was built with, unless little of it is left.
+    // One that is rewritten alone is still one of those it was built with, unless little of it is left.
     let was_apart = matches!(parts.as_slice(), [alone] if alone.is_apart);
     merged.iter_mut().for_each(|part| part.is_apart |= was_apart && part.segment.len() > MOST_ROWS / 2);
 
@@ -182,8 +182,11 @@ fn merge(inner: &Inner, parts: Vec<Part>, threads: usize) -> Result<()> {
     }
     let mut next = View::clone(&inner.current.load());
     let held = Arc::make_mut(&mut next.parts);
-    held.retain(|part| !parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment)));
-    held.extend(merged.into_iter().filter(|part| part.living() > 0));
+    let is_old = |part: &Part| parts.iter().any(|old| Arc::ptr_eq(&old.segment, &part.segment));
+    // Matches need no merging where the ids of segments follow each other: the new ones take the place of the first old one.
+    let place = held.iter().position(is_old).unwrap_or(held.len());
+    held.retain(|part| !is_old(part));
+    held.splice(place..place, merged.into_iter().filter(|part| part.living() > 0));
     next.expected = OnceLock::new();
     next.owners = OnceLock::new();
     inner.current.store(Arc::new(next));

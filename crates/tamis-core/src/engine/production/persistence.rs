@@ -8,7 +8,8 @@ use super::Production;
 use super::merge::compact;
 use super::view::{Part, View};
 use crate::engine::quantified::new_terms;
-use crate::engine::segment::{Segment, sections};
+use crate::engine::segment::Segment;
+use crate::engine::segment::sections::{self, Origin};
 use crate::error::{Error, Result};
 use crate::event::{Schema, Terms};
 use crate::expr::parse_term;
@@ -57,9 +58,9 @@ impl Production {
         let terms = read_terms(&snapshot)?;
         let schema = snapshot.section::<u8>("schema")?;
         let schema = if schema.is_empty() { None } else { Some(Schema::from_json(&schema)?) };
-        let numbers = 0..sections::segment_count(&snapshot);
+        let numbers = 0..sections::segment_count(&snapshot)?;
         let segments: Vec<Segment> =
-            numbers.map(|number| sections::read(&snapshot, number)).collect::<Result<_>>()?;
+            numbers.map(|number| sections::read(&snapshot, number, terms.len())).collect::<Result<_>>()?;
         let rows = segments.iter().map(Segment::len).sum();
         let id_kind = (rows > 0).then(|| segments[0].subscription_table.id_kind());
         let parts = if rows > 0 { Part::of_segments(segments, 0) } else { vec![] };
@@ -80,9 +81,13 @@ impl Production {
     /// Verifies every byte of the file it was opened from.
     pub(super) fn verify_file(&self) -> Result<()> {
         let view = self.view();
+        let mut verified: Vec<&Arc<Snapshot>> = vec![];
         for part in view.parts.iter() {
-            if let Some(origin) = &part.segment.origin {
-                origin.snapshot().verify()?;
+            if let Some(snapshot) = part.segment.origin.as_ref().map(Origin::snapshot)
+                && !verified.iter().any(|other| Arc::ptr_eq(other, snapshot))
+            {
+                snapshot.verify()?;
+                verified.push(snapshot);
             }
             part.segment.prepare()?;
             for row in 0..part.segment.len() as u32 {

@@ -184,16 +184,6 @@ impl SegmentBuilder {
         self.subscription_table.append(run.subscription_table, renumber)
     }
 
-    /// The terms of the index, and those of the rows added so far.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
-    }
-
-    /// The rows added so far.
-    pub fn subscription_table(&self) -> &SubscriptionTableBuilder {
-        &self.subscription_table
-    }
-
     /// Lays the segment out, using sample events to choose access predicates. Also returns the attributes,
     /// of which some may be new.
     pub fn finish(mut self, samples: &[Event<'_>], threads: &Threads) -> Result<(Segment, Terms)> {

@@ -107,11 +107,15 @@ fn prefix(number: usize) -> String {
     if number == 0 { String::new() } else { format!("{number}/") }
 }
 
-/// How many segments a snapshot has.
-pub fn segment_count(snapshot: &Snapshot) -> usize {
-    (1..)
-        .find(|number| !snapshot.has_section(&format!("{}numbers", prefix(*number))))
-        .expect("files are finite")
+/// How many segments a snapshot has. All of its sections must belong to one of them.
+pub fn segment_count(snapshot: &Snapshot) -> Result<usize> {
+    let numbers = |number: usize| format!("{}numbers", prefix(number));
+    let count = (1..).find(|number| !snapshot.has_section(&numbers(*number))).expect("files are finite");
+    let segment_of = |name: &str| name.split_once('/').map_or(Some(0), |(number, _)| number.parse().ok());
+    match snapshot.section_names().find(|name| segment_of(name).is_none_or(|number: usize| number >= count)) {
+        Some(name) => Err(Error::Snapshot(format!("the section `{name}` belongs to no segment"))),
+        None => Ok(count),
+    }
 }
 
 /// Writes all arrays of a segment.
@@ -150,8 +154,8 @@ pub fn write<S: Sink>(segment: &Segment, number: usize, writer: &mut SnapshotWri
     writer.section(&format!("{prefix}numbers"), &[numbers])
 }
 
-/// Maps the arrays of a segment.
-pub fn read(snapshot: &Arc<Snapshot>, number: usize) -> Result<Segment> {
+/// Maps the arrays of a segment, whose predicates look at some of that many terms.
+pub fn read(snapshot: &Arc<Snapshot>, number: usize, terms: usize) -> Result<Segment> {
     let prefix = prefix(number);
     let named = |name: &str| format!("{prefix}{name}");
     snapshot.check(&named("numbers"))?;
@@ -187,7 +191,7 @@ pub fn read(snapshot: &Arc<Snapshot>, number: usize) -> Result<Segment> {
         },
         layout_basis: LayoutBasis::default(),
         forms: None,
-        origin: Some(Origin::new(snapshot.clone(), number)),
+        origin: Some(Origin::new(snapshot.clone(), number, terms)),
         ..Segment::default()
     };
     macro_rules! take {
@@ -208,14 +212,16 @@ pub struct Origin {
     /// What the names of its sections begin with, and the name of the one with records.
     prefix: String,
     records: String,
+    /// How many terms the file has.
+    terms: usize,
     verified: OnceLock<std::result::Result<(), String>>,
 }
 
 impl Origin {
-    fn new(snapshot: Arc<Snapshot>, number: usize) -> Self {
+    fn new(snapshot: Arc<Snapshot>, number: usize, terms: usize) -> Self {
         let prefix = prefix(number);
         let records = format!("{prefix}{RECORDS}");
-        Self { snapshot, prefix, records, verified: OnceLock::new() }
+        Self { snapshot, prefix, records, terms, verified: OnceLock::new() }
     }
 
     /// Whether the section belongs to this segment. The first one also answers for what all have in common.
@@ -258,7 +264,7 @@ impl Origin {
         for name in names.iter().filter(|name| self.has(name) && **name != self.records) {
             self.snapshot.check(name)?;
         }
-        validate(layout, subscription_table, scoring).map_err(|problem| {
+        validate(layout, subscription_table, scoring, self.terms).map_err(|problem| {
             let path = self.snapshot.path().map_or("snapshot".into(), |path| path.display().to_string());
             Error::Snapshot(format!("{path}: {problem}"))
         })

@@ -10,7 +10,13 @@ use crate::predicate::interval_tree::NONE;
 
 type Check = Result<(), String>;
 
-pub fn validate(layout: &Layout, subscription_table: &SubscriptionTable, scoring: &Scoring) -> Check {
+pub fn validate(
+    layout: &Layout,
+    subscription_table: &SubscriptionTable,
+    scoring: &Scoring,
+    terms: usize,
+) -> Check {
+    ensure(layout.catalog.terms.iter().all(|entry| (entry.attribute as usize) < terms), "attributes")?;
     catalog(&layout.catalog, layout.keys())?;
     access(layout)?;
     code(layout)?;
