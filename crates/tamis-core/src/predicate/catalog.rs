@@ -21,6 +21,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::bits::Bits;
 use super::boolean_bits::BooleanBits;
+use super::catalog_builder::DOCUMENT;
 use super::equality::{self, PointTable, Points};
 use super::interleaved::Interleaved;
 use super::interval_lists::IntervalLists;
@@ -489,6 +490,22 @@ impl Catalog {
             bits.set_range(from, to);
             fired.run(from, to, table.above + table.len);
         }
+    }
+
+    /// All that a value satisfies, as [`fire`](Self::fire) does for an event.
+    pub fn fire_one(
+        &self,
+        entry: &AttributeEntry,
+        value: ValueRef<'_>,
+        bits: &mut Bits,
+        fired: &mut impl Fired,
+    ) {
+        self.fire_at_once(entry, value, bits, fired);
+    }
+
+    /// Whether paths look into the attribute.
+    pub fn has_documents(&self, entry: &AttributeEntry) -> bool {
+        entry.expected_kinds & DOCUMENT != 0
     }
 
     pub fn points_of(&self, entry: &AttributeEntry) -> &[PointTable] {

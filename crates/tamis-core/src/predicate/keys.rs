@@ -1,7 +1,7 @@
 //! Scalars as integers that compare, or hash, like the scalars.
 
 use crate::event::ValueRef;
-use crate::event::number::DISTANCE_BITS;
+use crate::event::number::{DISTANCE_BITS, Number};
 use crate::event::value::Kind;
 
 /// How many bits a key may have, and one for the side of a cut: 64 that lead, and the distance of a number.
@@ -24,6 +24,31 @@ pub fn has_exact_key(operand: ValueRef<'_>) -> bool {
     match operand {
         ValueRef::Decimal(decimal) => decimal.number().is_exact(),
         _ => true,
+    }
+}
+
+/// The leading bits of a key: those of the nearest float, for a number.
+pub fn head_of_key(key: u128) -> u64 {
+    (key >> DISTANCE_BITS) as u64
+}
+
+/// The key of a value with these leading bits; of numbers, the float or small integer itself.
+pub fn key_of_head(kind: Kind, head: u64) -> u128 {
+    let rest = if kind == Kind::Number { Number::from_f64(0.0).key() & ((1 << DISTANCE_BITS) - 1) } else { 0 };
+    (head as u128) << DISTANCE_BITS | rest
+}
+
+/// The leading bits of the key of a scalar that has no others but those of [`key_of_head`]. `None` for strings, decimals, large
+/// integers, and what is not a scalar.
+#[inline]
+pub fn head(value: ValueRef<'_>) -> Option<u64> {
+    const MOST: u64 = 1 << f64::MANTISSA_DIGITS;
+    match value {
+        ValueRef::Int(i) if i.unsigned_abs() <= MOST => Some(Number::from_f64(i as f64).float_bits()),
+        ValueRef::Float(x) => Some(Number::from_f64(x).float_bits()),
+        ValueRef::Bool(b) => Some(b as u64),
+        ValueRef::Timestamp(t) => Some(t as u64 ^ 1 << 63),
+        _ => None,
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) mod patterns;
 pub(crate) mod ranges;
 pub(crate) mod residual;
 mod small_catalog;
+pub(crate) mod states;
 pub(crate) mod text_samples;
 
 pub use bits::Bits;

@@ -30,7 +30,7 @@ impl Catalog {
     }
 
     #[inline]
-    fn fire_at_once(
+    pub(super) fn fire_at_once(
         &self,
         entry: &AttributeEntry,
         value: ValueRef<'_>,

@@ -74,6 +74,12 @@ impl Number {
         f64::from_bits(if is_positive { self.float_bits & !(1 << 63) } else { !self.float_bits })
     }
 
+    /// The float, as bits that sort like it.
+    #[inline]
+    pub fn float_bits(self) -> u64 {
+        self.float_bits
+    }
+
     /// The whole key in one integer of 95 bits that sorts the same way.
     #[inline]
     pub fn key(self) -> u128 {

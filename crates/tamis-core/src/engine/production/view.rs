@@ -124,6 +124,9 @@ impl View {
         scratch: &mut Scratch,
         collector: &mut C,
     ) -> Work {
+        if let Some(work) = self.collect_from_plan(event, filter, scratch, collector) {
+            return work;
+        }
         let mut work = self.mismatches(event);
         let is_small = !self.parts.iter().any(|part| part.segment.layout.may_need_threads());
         let threads = if is_small { 1 } else { threads };
@@ -140,11 +143,11 @@ impl View {
             {
                 (true, true) => {
                     let mut rows = all_rows(collector);
-                    (layout.matching_units(event, scratch, &mut rows), rows.finish())
+                    (part.segment.matching_units(event, scratch, &mut rows), rows.finish())
                 }
                 (false, true) => {
                     let mut rows = kept_rows(collector);
-                    (layout.matching_units(event, scratch, &mut rows), rows.rows.is_done)
+                    (part.segment.matching_units(event, scratch, &mut rows), rows.rows.is_done)
                 }
                 (true, false) => {
                     let mut rows: Vec<_> = once(&mut *collector).chain(&mut others).map(all_rows).collect();
@@ -180,6 +183,31 @@ impl View {
             let _ = self.collect_buffered(event, filter, collector);
         }
         work
+    }
+
+    /// The same from the plan of a segment that is all there is; `None` if it has none, or declines the event. A plan that does
+    /// not decline knows that all kinds are expected, unless values are looked at that only computed terms need.
+    #[inline]
+    fn collect_from_plan(
+        &self,
+        event: &Event<'_>,
+        filter: &Filter<'_>,
+        scratch: &mut Scratch,
+        collector: &mut impl Collector,
+    ) -> Option<Work> {
+        let [part] = &self.parts[..] else { return None };
+        if !self.buffer.is_empty() || self.terms.has_computed() {
+            return None;
+        }
+        let (plan, layout) = (part.segment.bit_sliced()?, &part.segment.layout);
+        let keeps = RowFilter::new(self, part, filter, event);
+        let mut rows = AllRows::new(layout, 0, collector);
+        if keeps.keeps_all() {
+            let work = plan.matching_units(layout, event, scratch.for_plan(), &mut rows);
+            rows.finish();
+            return work;
+        }
+        plan.matching_units(layout, event, scratch.for_plan(), &mut KeptRows { keeps: &keeps, rows })
     }
 
     fn collect_buffered(

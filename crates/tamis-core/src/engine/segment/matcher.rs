@@ -11,6 +11,7 @@
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use super::bit_sliced;
 use super::layout::{ACCEPTS, Layout};
 use super::program::Leaf;
 use super::single_row_set::SingleRowSet;
@@ -38,6 +39,8 @@ pub struct Scratch {
     single_row: SingleRowSet,
     /// Bits of attributes that hold intervals: neither set nor clear says that they can't be false.
     open: Vec<(u32, u32)>,
+    /// Of plans of small segments.
+    bit_sliced: bit_sliced::Memory,
     /// For events that several threads share.
     team: Vec<Helper>,
     claims: Claims,
@@ -58,6 +61,12 @@ impl Helper {
 }
 
 impl Scratch {
+    /// What the plan of a small segment needs.
+    #[inline]
+    pub fn for_plan(&mut self) -> &mut bit_sliced::Memory {
+        &mut self.bit_sliced
+    }
+
     /// What several threads need to share an event; put back when they are done with it.
     pub(super) fn take_team(&mut self) -> (Vec<Helper>, Claims) {
         (std::mem::take(&mut self.team), std::mem::take(&mut self.claims))

@@ -6,6 +6,7 @@
 pub mod access_predicates;
 pub mod best_first;
 pub mod bit_parallel;
+pub mod bit_sliced;
 mod buckets;
 pub mod buffered_subscription;
 pub mod build;
@@ -39,20 +40,25 @@ pub mod walk;
 pub mod walk_on_threads;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::engine::contract::Work;
 use crate::error::{Error, Result};
-use crate::event::Terms;
+use crate::event::{Event, Terms};
 use crate::fork::get_or_init;
 use crate::subscription::Subscription;
+use bit_sliced::BitSliced;
 pub use build::{SegmentBuilder, build_on_threads};
 use forms::Forms;
 use layout::Layout;
 use layout_planner::{LayoutBasis, Sharing};
+use matcher::Scratch;
 use relaxed::Relaxed;
 use scoring::Scoring;
 use sections::Origin;
 use subscription_table::SubscriptionTable;
 pub use threads::{Threads, all_cores};
+use walk::UnitCollector;
 
 #[derive(Default)]
 pub struct Segment {
@@ -65,11 +71,52 @@ pub struct Segment {
     pub forms: Option<Forms>,
     /// The file it was mapped from, if it was.
     pub origin: Option<Origin>,
+    /// The plan of a small segment, and how many events came before it was made.
+    bit_sliced: OnceLock<Option<Box<BitSliced>>>,
+    unplanned: AtomicU32,
     /// Made when somebody asks.
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
 }
 
+/// The event for which the plan of a small segment is made. Making it takes as long as it saves in about so many, and small
+/// segments of an index that changes are soon merged. Tests do not wait.
+const PLANNED_FOR: u32 = if cfg!(any(test, feature = "testing")) { 1 } else { 512 };
+
 impl Segment {
+    /// Its plan, if it is small and enough events came.
+    #[inline]
+    pub fn bit_sliced(&self) -> Option<&BitSliced> {
+        match self.bit_sliced.get() {
+            Some(plan) => plan.as_deref(),
+            None => self.plan_if_due(),
+        }
+    }
+
+    #[cold]
+    fn plan_if_due(&self) -> Option<&BitSliced> {
+        let is_due = self.unplanned.fetch_add(1, Ordering::Relaxed) + 1 >= PLANNED_FOR;
+        if !is_due && self.len() <= bit_sliced::MOST_RULES {
+            return None;
+        }
+        get_or_init(&self.bit_sliced, || BitSliced::new(&self.layout).map(Box::new)).as_deref()
+    }
+
+    /// Hands every unit that is true for the event to the collector, as [`Layout::matching_units`] does.
+    #[inline]
+    pub fn matching_units(
+        &self,
+        event: &Event<'_>,
+        scratch: &mut Scratch,
+        collector: &mut impl UnitCollector,
+    ) -> Work {
+        if let Some(plan) = self.bit_sliced()
+            && let Some(work) = plan.matching_units(&self.layout, event, scratch.for_plan(), collector)
+        {
+            return work;
+        }
+        self.layout.matching_units(event, scratch, collector)
+    }
+
     /// Verifies what was mapped from a file, on first use.
     pub fn prepare(&self) -> Result<()> {
         match &self.origin {

@@ -1,0 +1,64 @@
+//! The attributes of a layout: their states, and the keys that their values fire.
+
+use rustc_hash::FxHashMap;
+
+use crate::predicate::catalog::Catalog;
+use crate::predicate::interval_tree::NONE;
+use crate::predicate::states::States;
+
+pub(super) struct Attributes {
+    /// As in the catalog.
+    pub all: Vec<AttributeStates>,
+    /// The first bit of each, rising.
+    first_bits: Vec<u32>,
+    /// The attribute of each access key that is not a bit.
+    of_intervals: FxHashMap<u32, u32>,
+}
+
+pub(super) enum AttributeStates {
+    Listed(States),
+    /// Patterns or elements are looked for.
+    Unlisted,
+}
+
+impl Attributes {
+    /// `None` if there are documents, or more states than this in all.
+    pub fn new(catalog: &Catalog, most_states: usize) -> Option<Self> {
+        let mut of_intervals = FxHashMap::default();
+        let (mut all, mut states) = (Vec::with_capacity(catalog.terms.len()), 0);
+        for (at, entry) in (0..).zip(catalog.terms.iter()) {
+            for table in catalog.cuts_of(entry) {
+                let mut note = |key| {
+                    of_intervals.insert(key, at);
+                };
+                if table.tree != NONE {
+                    catalog.interval_tree.overlap(table.tree, 0, table.len, &mut note);
+                } else if table.list != NONE {
+                    catalog.interval_lists.overlap(table.list, 0, table.len, &mut note);
+                }
+            }
+            all.push(match catalog.states(entry) {
+                Some(listed) => AttributeStates::Listed(listed),
+                None if catalog.has_documents(entry) => return None,
+                None => AttributeStates::Unlisted,
+            });
+            if let Some(AttributeStates::Listed(listed)) = all.last() {
+                states += listed.fired.len();
+            }
+            if states > most_states {
+                return None;
+            }
+        }
+        let first_bits = catalog.terms.iter().map(|entry| entry.first_bit).collect();
+        Some(Self { all, first_bits, of_intervals })
+    }
+
+    /// The attribute whose values may fire a key.
+    pub fn of_key(&self, key: u32) -> Option<u32> {
+        let end_of_bits = || self.first_bits.partition_point(|first| *first <= key).checked_sub(1);
+        match self.of_intervals.get(&key) {
+            Some(attribute) => Some(*attribute),
+            None => end_of_bits().map(|at| at as u32),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! From a text to its row: a hash table whose slots hold the text itself if that is short.
+
+use crate::predicate::equality::{text_at, text_place};
+
+/// The texts of one attribute.
+#[derive(Default)]
+pub(super) struct Texts {
+    /// A power of two, at most half full.
+    slots: Vec<Slot>,
+    /// Of texts longer than two words.
+    pool: Vec<u8>,
+    /// The row of all other texts.
+    other: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    length: u32,
+    row: u16,
+    ends: [u64; 2],
+    place: u64,
+}
+
+const EMPTY: Slot = Slot { length: u32::MAX, row: 0, ends: [0; 2], place: 0 };
+
+impl Texts {
+    pub fn new(texts: &[(&str, u16)], other: u16) -> Self {
+        let mut made =
+            Self { slots: vec![EMPTY; (2 * texts.len()).next_power_of_two()], pool: vec![], other };
+        for (text, row) in texts {
+            let ends = ends(text.as_bytes());
+            let mut at = made.first_slot(ends, text.len());
+            while made.slots[at].length != EMPTY.length {
+                at = (at + 1) & (made.slots.len() - 1);
+            }
+            let place = text_place(made.pool.len(), text.len());
+            made.pool.extend_from_slice(text.as_bytes());
+            made.slots[at] = Slot { length: text.len() as u32, row: *row, ends, place };
+        }
+        made
+    }
+
+    #[inline]
+    pub fn row(&self, text: &str) -> u16 {
+        let ends = ends(text.as_bytes());
+        let mut at = self.first_slot(ends, text.len());
+        loop {
+            let slot = &self.slots[at];
+            if slot.length as usize == text.len() && slot.ends == ends {
+                if text.len() <= 16 || text_at(slot.place, &self.pool) == text.as_bytes() {
+                    return slot.row;
+                }
+            } else if slot.length == EMPTY.length {
+                return self.other;
+            }
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    #[inline]
+    fn first_slot(&self, ends: [u64; 2], length: usize) -> usize {
+        let mixed = (ends[0] ^ ends[1].rotate_left(29) ^ length as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 32) as usize & (self.slots.len() - 1)
+    }
+
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.slots[..]) + self.pool.len()
+    }
+}
+
+/// The first and the last eight bytes, or what there is of them: texts of one length up to sixteen are the same if these are.
+#[inline]
+fn ends(text: &[u8]) -> [u64; 2] {
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return [u64::from_le_bytes(*first), u64::from_le_bytes(*last)];
+    }
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        return [u32::from_le_bytes(*first) as u64, u32::from_le_bytes(*last) as u64];
+    }
+    match text {
+        [] => [0; 2],
+        _ => {
+            let middle = text[text.len() / 2] as u64;
+            [text[0] as u64 | middle << 8 | (text[text.len() - 1] as u64) << 16, 0]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts of all lengths, each next to those that differ from it in one byte.
+    #[test]
+    fn a_text_has_its_row_and_others_have_another() {
+        let all: Vec<String> = (0..40).map(|length| "abcdefghij".repeat(4)[..length].to_string()).collect();
+        for step in [1, 2, 3, 7, 40] {
+            let some: Vec<(&str, u16)> =
+                all.iter().step_by(step).zip(1..).map(|(text, row)| (text.as_str(), row)).collect();
+            let texts = Texts::new(&some, 0);
+            for (at, text) in all.iter().enumerate() {
+                let expected = if at % step == 0 { (at / step + 1) as u16 } else { 0 };
+                assert_eq!(texts.row(text), expected, "{text}");
+                for place in 0..text.len() {
+                    let mut other = text.clone();
+                    other.replace_range(place..place + 1, "z");
+                    assert_eq!(texts.row(&other), 0, "{other}");
+                }
+            }
+        }
+        assert_eq!(Texts::new(&[], 5).row("x"), 5);
+    }
+}
