@@ -35,6 +35,8 @@ FLOW_ARGS ?=
 TERMS_ARGS ?=
 # Passed on to bench/patterns.py, for example `make bench-patterns PATTERNS_ARGS="--rules 10000 --base ../other/src"`.
 PATTERNS_ARGS ?=
+# Passed on to bench/small_indexes.py, for example `make bench-small SMALL_ARGS="--rules 100 --workloads dense"`.
+SMALL_ARGS ?=
 # Passed on to bench/compare.py, for example `make bench-compare COMPARE_ARGS="v0.1 --scales 100K"`.
 COMPARE_ARGS ?= main
 
@@ -72,7 +74,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 
 
 say = @printf '\033[1m== %s\033[0m\n' "$(1)"
 
-.PHONY: help build demo test test-rust test-python test-slow test-thorough test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns
+.PHONY: help build demo test test-rust test-python test-slow test-thorough test-spark-matrix fuzz fuzz-coverage bench-kernel bench-topk bench-spark bench-peers bench-compare bench-pubsub bench-json bench-xml docs wheel lint lint-workflows format types check clean bench-flow bench-terms bench-gpu bench-patterns bench-small
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -143,6 +145,9 @@ bench-terms: .venv/.built-release ## Measure computed terms, quantifiers, networ
 
 bench-patterns: .venv/.built-release ## Measure log records against detection rules, nearly all patterns; writes bench/results/patterns.json
 	@$(BIN)/python bench/patterns.py $(PATTERNS_ARGS)
+
+bench-small: .venv/.built-release ## Measure up to some hundred rules, next to hand-written comparisons
+	@$(BIN)/python bench/small_indexes.py $(SMALL_ARGS)
 
 bench-compare: .venv/.built-release ## Measure this tree against main, and compare the answers; writes bench/results/
 	@$(WITH_RUST) $(BIN)/python bench/compare.py $(COMPARE_ARGS)

@@ -6,9 +6,10 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyDate, PyDateTime, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple, PyType,
 };
-use tamis_core::event::{EventError, Fields, RecordBuilder, Value, ValueRef, json};
+use tamis_core::event::{EventError, Fields, RecordBuilder, Value, ValueRef, Wanted, json};
 
 use crate::event::{PyInterval, PyWhere};
+use crate::seen_names::SeenNames;
 
 /// Why a Python object is not a value of the language; the caller adds where it came from.
 pub struct Refused {
@@ -316,6 +317,31 @@ pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) 
     walk_nested(event, fields, 0)
 }
 
+/// The same for the fields of an index, whose names are mostly those of the events before.
+pub fn walk_event<'a>(
+    event: &Bound<'_, PyAny>,
+    fields: &mut impl Fields<'a>,
+    names: &mut SeenNames,
+) -> Result<(), EventError> {
+    let Ok(dict) = event.cast::<PyDict>() else { return walk_mapping(event, fields) };
+    if fields.wants_strings() {
+        return walk_mapping(event, fields);
+    }
+    dict.iter().try_for_each(|(name, object)| {
+        let wanted = match names.field(&name).and_then(|seen| fields.enter_seen(seen)) {
+            Some(wanted) => wanted,
+            None => {
+                let wanted = enter(&name, fields)?;
+                if let Some(seen) = fields.seen_field() {
+                    names.note(&name, seen);
+                }
+                wanted
+            }
+        };
+        take_field(&object, fields, wanted, 1)
+    })
+}
+
 /// Calls `see` with every string in an object, also in what no attribute could have as its value.
 fn for_each_string(
     object: &Bound<'_, PyAny>,
@@ -395,11 +421,26 @@ fn walk_field<'a>(
     fields: &mut impl Fields<'a>,
     level: usize,
 ) -> Result<(), EventError> {
+    let wanted = enter(name, fields)?;
+    take_field(object, fields, wanted, level)
+}
+
+/// Goes to the field of that name.
+fn enter<'a>(name: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) -> Result<Wanted, EventError> {
     let text = name.cast::<PyString>().map_err(|_| {
         EventError::new(format!("an attribute has a string for a name, not {name}")).at_path(fields.path())
     })?;
-    let text = text.to_str().map_err(unreadable)?;
-    let wanted = fields.enter(text);
+    Ok(fields.enter(text.to_str().map_err(unreadable)?))
+}
+
+/// Gives what is wanted of the field that was entered, and leaves it.
+#[inline]
+fn take_field<'a>(
+    object: &Bound<'_, PyAny>,
+    fields: &mut impl Fields<'a>,
+    wanted: Wanted,
+    level: usize,
+) -> Result<(), EventError> {
     if wanted.value || wanted.fields {
         if let Some(scalar) = plain_scalar(object) {
             fields.put(scalar);

@@ -20,6 +20,7 @@ mod ranked;
 mod relate;
 mod results;
 mod rows;
+mod seen_names;
 mod subscription;
 mod weights;
 mod why_matched;

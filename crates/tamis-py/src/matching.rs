@@ -18,11 +18,12 @@ use tamis_core::event::{Event, EventBuilder, Record, Scratch as EventScratch, Te
 use tamis_core::fork::KeepsInterpreter;
 use tamis_core::query::{Ask, Query, current_time};
 
-use crate::convert::walk_mapping;
+use crate::convert::walk_event;
 use crate::errors::{OrRaise, warn_of_value};
 use crate::event::{Source, source, with_record};
 use crate::id_cache::IdCache;
 use crate::results::Found;
+use crate::seen_names::SeenNames;
 
 /// From this many subscriptions on, matching takes longer than releasing the interpreter lock.
 const RELEASE_FROM: usize = 1000;
@@ -31,6 +32,7 @@ const RELEASE_FROM: usize = 1000;
 #[derive(Default)]
 struct Memory {
     event: EventScratch,
+    names: SeenNames,
     matching: Workspace,
 }
 
@@ -199,7 +201,7 @@ fn resolved_in<T: Send>(
     use_it: impl FnOnce(&Reader, &Terms, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let py = event.py();
-    let Memory { event: scratch, matching } = memory;
+    let Memory { event: scratch, names, matching } = memory;
     let Some(reader) = lock_free_reader(py, index)? else {
         // Python code may run under the interpreter lock, so such a reader is never held there.
         let record = with_record(event, Record::clone)?;
@@ -219,7 +221,7 @@ fn resolved_in<T: Send>(
         Source::Mapping => {
             let mut resolved = scratch.spare();
             let mut builder = EventBuilder::new(&terms, index.schema(), scratch, &mut resolved);
-            walk_mapping(event, &mut builder).or_raise(py)?;
+            walk_event(event, &mut builder, names).or_raise(py)?;
             let made = computed(|| builder.finish()).or_raise(py)?;
             let event = made.as_ref().unwrap_or(&resolved);
             let answer = detached(py, releases, || use_it(&reader, &terms, event, matching));

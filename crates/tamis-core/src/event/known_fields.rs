@@ -25,6 +25,8 @@ pub(super) struct KnownFields {
     /// The attributes that this was learnt from.
     stamp: Stamp,
     fields: Vec<Field>,
+    /// How often everything was forgotten.
+    forgotten: u64,
     /// Of all names and paths.
     bytes: usize,
     /// Stands for each field that is not remembered, one at a time. Nobody looks into these.
@@ -36,6 +38,13 @@ pub(super) struct KnownFields {
 pub(super) struct KnownField(u32);
 
 const EVENT: usize = 0;
+
+/// A field of the event, for whoever knows it by something else than its name. It is forgotten with all others.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenField {
+    field: KnownField,
+    forgotten: u64,
+}
 
 #[derive(Debug)]
 struct Field {
@@ -109,7 +118,8 @@ impl KnownFields {
     /// Before an event is read: forgets what was learnt from other attributes.
     pub fn prepare(&mut self, attributes: &Terms) {
         if self.stamp != attributes.stamp() || self.is_large() {
-            *self = Self { stamp: attributes.stamp(), ..Self::default() };
+            let forgotten = self.forgotten + 1;
+            *self = Self { stamp: attributes.stamp(), forgotten, ..Self::default() };
         }
         match self.fields.first_mut() {
             Some(event) => event.next = 0,
@@ -122,6 +132,22 @@ impl KnownFields {
 
     fn is_large(&self) -> bool {
         self.fields.len() > MOST_FIELDS || self.bytes > MOST_BYTES
+    }
+
+    /// What an entered field of the event may be known by, unless it stands for many.
+    pub fn seen(&self, field: KnownField) -> Option<SeenField> {
+        let is_passing = self.passing.is_some_and(|passing| passing.0 == field.0);
+        (!is_passing).then_some(SeenField { field, forgotten: self.forgotten })
+    }
+
+    /// The field that was seen, if it is still known.
+    #[inline]
+    pub fn enter_seen(&mut self, seen: SeenField) -> Option<KnownField> {
+        if seen.forgotten != self.forgotten {
+            return None;
+        }
+        self.fields[seen.field.0 as usize].next = 0;
+        Some(seen.field)
     }
 
     /// The field `name` of a record, or of the event.
@@ -262,6 +288,27 @@ mod tests {
         assert_eq!(wanted_of_x(&attributes(&["y", "x"])), (Some(TermId(1)), 2));
         assert_eq!(wanted_of_x(&second), (Some(TermId(0)), 2));
         assert_eq!(wanted_of_x(&Terms::default()), (None, 2));
+    }
+
+    #[test]
+    fn seen_fields_are_known_until_everything_is_forgotten() {
+        let (first, second) = (attributes(&["x"]), attributes(&["y", "x"]));
+        let mut known = KnownFields::default();
+        known.prepare(&first);
+        let field = known.field(None, "x", &first);
+        let seen = known.seen(field).unwrap();
+        known.prepare(&first);
+        let again = known.enter_seen(seen).unwrap();
+        assert_eq!((known.path(again), known.attribute(again)), ("x", Some(TermId(0))));
+        known.prepare(&second);
+        assert!(known.enter_seen(seen).is_none());
+        known.prepare(&first);
+        assert!(known.enter_seen(seen).is_none());
+        for name in 0..2 * MOST_FIELDS {
+            known.field(None, &name.to_string(), &first);
+        }
+        let passing = known.field(None, "another", &first);
+        assert!(known.seen(passing).is_none());
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub fn head_of_key(key: u128) -> u64 {
 
 /// The key of a value with these leading bits; of numbers, the float or small integer itself.
 pub fn key_of_head(kind: Kind, head: u64) -> u128 {
-    let rest = if kind == Kind::Number { Number::from_f64(0.0).key() & ((1 << DISTANCE_BITS) - 1) } else { 0 };
+    let rest =
+        if kind == Kind::Number { Number::from_f64(0.0).key() & ((1 << DISTANCE_BITS) - 1) } else { 0 };
     (head as u128) << DISTANCE_BITS | rest
 }
 

@@ -144,7 +144,8 @@ impl Catalog {
             };
             states.add(fire, self.bits);
         };
-        let texts: Vec<Box<str>> = texts.into_iter().map(|text| String::from_utf8_lossy(text).into()).collect();
+        let texts: Vec<Box<str>> =
+            texts.into_iter().map(|text| String::from_utf8_lossy(text).into()).collect();
         for text in &texts {
             let below = |place: &u64| text_at(*place, &self.pool) < text.as_bytes();
             fire(of_cuts.partition_point(below) as u32, None);

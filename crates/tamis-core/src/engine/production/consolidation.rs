@@ -15,7 +15,7 @@ const SEGMENT: u64 = 600;
 const BUFFERED: u64 = 20;
 const MERGED: u64 = 8_000;
 /// Fewer subscriptions cost less in the buffer than a segment of them would.
-const LEAST_SEALED: usize = 32;
+const LEAST_SEALED: usize = 8;
 
 /// Whether so many events with a buffer take longer than they and making a segment of it.
 pub(super) fn is_sealing_cheaper(events: usize) -> bool {
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(chosen(&[], 100, 100 * 300), None);
         assert_eq!(chosen(&[], 100, 100 * 400), Some(0));
         assert_eq!(chosen(&[(1_000, 0)], 0, u64::MAX), None, "what was in the buffer is gone");
-        assert_eq!(chosen(&[], 20, 20 * 400_000), None, "a few are better off in the buffer");
+        assert_eq!(chosen(&[], 7, 7 * 400_000), None, "a few are better off in the buffer");
         let many = [(128, 1_000); 8];
         assert_eq!(chosen(&many, 0, 0), None);
         assert_eq!(chosen(&many.map(|(rows, _)| (rows, 2_000)), 0, 0), Some(8));

@@ -25,6 +25,7 @@ pub fn statistics(view: &View) -> Json {
         add("kept for merging", segment.forms.as_ref().map_or(0, Forms::bytes));
         add("scores", segment.scoring.bytes());
         add("relaxed matching", segment.relaxed_bytes());
+        add("plans for few rules", segment.plan_bytes());
         nodes += segment.sharing.nodes;
         written += segment.sharing.written_nodes;
         predicates += segment.sharing.predicates;

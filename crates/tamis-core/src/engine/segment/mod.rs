@@ -157,6 +157,11 @@ impl Segment {
         self.relaxed.get().and_then(|built| built.as_ref().ok()).map_or(0, Relaxed::bytes)
     }
 
+    /// The bytes of its plan, if it has one.
+    pub fn plan_bytes(&self) -> usize {
+        self.bit_sliced.get().and_then(Option::as_ref).map_or(0, |plan| plan.bytes())
+    }
+
     pub fn len(&self) -> usize {
         self.subscription_table.len()
     }

@@ -30,7 +30,8 @@ pub(super) fn clauses(formula: &Formula, most: usize) -> Option<Vec<Clause>> {
                 if all.len() * further.len() > most {
                     return None;
                 }
-                let joined = all.iter().flat_map(|clause| further.iter().filter_map(|more| either(clause, more)));
+                let joined =
+                    all.iter().flat_map(|clause| further.iter().filter_map(|more| either(clause, more)));
                 all = joined.collect();
             }
             all

@@ -27,17 +27,18 @@
 mod attributes;
 mod clauses;
 mod formula;
+mod lanes;
 mod rows;
-mod texts;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::ops::Range;
 
 use attributes::{AttributeStates, Attributes};
 use clauses::{Clause, clauses, necessary_clauses};
 use formula::{Formula, Formulas, KeyTest};
-use rows::{BitsOfLiterals, Rows, RowsBuilder};
+use rows::{BitsOfLiterals, MOST_WORDS, Rows, RowsBuilder, SPARE_WORDS, Setting, Wide, Words};
 use texts::Texts;
 
 use super::layout::Layout;
@@ -60,12 +61,21 @@ const MOST_CLAUSES: usize = 8;
 const MOST_INTEGERS: i64 = 1024;
 const MOST_INTEGERS_IN_ALL: usize = 16 * 1024;
 
+/// Pairs of words of an event that stay in registers.
+const MOST_WIDE: usize = 8;
+/// Terms of the index.
+const MOST_TERMS: usize = 16 * 1024;
+
 const NOTHING: u32 = u32::MAX;
 
+/// What no rule asks for.
+const UNKNOWN: Attribute =
+    Attribute { least: 0, greatest: 0, absence: 0, first_integer: 0, others: NOTHING, has_integers: false };
+
 pub struct BitSliced {
-    /// Term → its attribute, or [`NOTHING`].
-    attribute_of: Vec<u32>,
+    /// By term.
     attributes: Vec<Attribute>,
+    others: Vec<Others>,
     rows: Rows,
     /// The row of each state, by attribute and kind.
     row_of_state: Vec<u16>,
@@ -74,15 +84,18 @@ pub struct BitSliced {
     /// The row of each integer that has a table.
     row_of_integer: Vec<u16>,
     texts: Vec<TextRows>,
-    unlisted: Vec<Unlisted>,
     /// What absent attributes set: the bit of each that sets anything, and its row.
-    absent: Vec<(u64, u16)>,
+    absent: Vec<(u32, u16)>,
     /// All bits of absent attributes.
-    all_absent: u64,
+    all_absent: u32,
     /// The words before any value.
     base: Vec<u64>,
-    /// Where slices begin; the last ends where the bits of literals begin.
-    slices: Vec<Range<usize>>,
+    /// By word of rules: a run in `places`.
+    places_of: Vec<Range<u32>>,
+    /// Where slices lie: the word, and the first bit in it.
+    places: Vec<(u16, u8)>,
+    /// How many pairs of words are in use, or 0 if they are too many for wide rows.
+    wide: usize,
     /// By rule.
     units: Vec<u32>,
     /// Which rules have to be decided from their literals, a bit each.
@@ -91,18 +104,33 @@ pub struct BitSliced {
     checks: Vec<Option<Check>>,
 }
 
+/// What is looked up first: the fastest way to the row of a small integer.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
 struct Attribute {
-    /// The least and the greatest integer of the table, and its place; everything below or above has the same row.
-    integers: Range<i64>,
+    /// The least and the greatest integer of the table; everything below or above has the same row.
+    least: i64,
+    greatest: i64,
+    /// Its bit among those that set something when they are absent.
+    absence: u32,
+    /// Where the table begins.
     first_integer: u32,
+    /// Its place in `others`, or [`NOTHING`] for what no rule asks for.
+    others: u32,
+    has_integers: bool,
+}
+
+/// What is looked up for other values.
+enum Others {
+    Rows(OtherRows),
+    Unlisted(Unlisted),
+}
+
+struct OtherRows {
     /// By kind of scalar.
     kinds: [OfKind; 4],
     /// The row of any value, or [`NOTHING`].
     present: u32,
-    /// Its bit among those that set something when they are absent.
-    absence: u64,
-    /// Its place among those without states, or [`NOTHING`].
-    unlisted: u32,
 }
 
 /// The states of one kind.
@@ -129,6 +157,28 @@ struct Unlisted {
     tests: Vec<(KeyTest, u16)>,
 }
 
+impl Unlisted {
+    /// Asks the catalog which keys a value fires; `None` if it is of an unexpected kind.
+    #[inline(never)]
+    fn fire(
+        &self,
+        catalog: &Catalog,
+        value: ValueRef<'_>,
+        bits: &mut Bits,
+        fired: &mut FiredKeys,
+    ) -> Option<()> {
+        let entry = &catalog.terms[self.entry];
+        if entry.expected_kinds != 0 && entry.expected_kinds >> value.kind()? as u32 & 1 == 0 {
+            return None;
+        }
+        bits.reset(catalog.bits as usize);
+        fired.0.clear();
+        catalog.fire_one(entry, value, bits, fired);
+        fired.0.sort_unstable();
+        Some(())
+    }
+}
+
 /// How a rule is decided from the bits of literals.
 enum Check {
     Bit(u32),
@@ -137,9 +187,9 @@ enum Check {
 }
 
 impl Check {
-    fn holds(&self, words: &[u64]) -> bool {
+    fn holds(&self, words: &Words) -> bool {
         match self {
-            Check::Bit(bit) => words[*bit as usize / 64] >> (bit % 64) & 1 == 1,
+            Check::Bit(bit) => words[*bit as usize / 64 % MOST_WORDS] >> (bit % 64) & 1 == 1,
             Check::All(checks) => checks.iter().all(|check| check.holds(words)),
             Check::Any(checks) => checks.iter().any(|check| check.holds(words)),
         }
@@ -147,11 +197,16 @@ impl Check {
 }
 
 /// Working memory, reused from event to event.
-#[derive(Default)]
 pub struct Memory {
-    words: Vec<u64>,
+    words: Box<Words>,
     bits: Bits,
     fired: FiredKeys,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { words: Box::new([0; MOST_WORDS]), bits: Bits::default(), fired: FiredKeys::default() }
+    }
 }
 
 impl BitSliced {
@@ -168,50 +223,91 @@ impl BitSliced {
         if event.has_intervals {
             return None;
         }
-        memory.words.clear();
-        memory.words.extend_from_slice(&self.base);
-        let mut present = 0;
-        for (term, value) in &event.values {
-            let Some(&at) = self.attribute_of.get(term.0 as usize) else { break };
-            let Some(attribute) = self.attributes.get(at as usize) else { continue };
-            present |= attribute.absence;
-            let row = match *value {
-                ValueRef::Int(number) if attribute.first_integer != NOTHING => {
-                    let place = number.clamp(attribute.integers.start, attribute.integers.end)
-                        - attribute.integers.start;
-                    self.row_of_integer[attribute.first_integer as usize + place as usize]
-                }
-                value if attribute.unlisted == NOTHING => self.row_of(attribute, value)?,
-                value => {
-                    self.set_unlisted(&layout.catalog, attribute, value, memory)?;
-                    continue;
-                }
-            };
-            self.rows.set(row, &mut memory.words);
-        }
-        if present != self.all_absent {
-            for (bit, row) in &self.absent {
-                if present & bit == 0 {
-                    self.rows.set(*row, &mut memory.words);
-                }
+        match self.wide {
+            1 => self.fill_wide::<1>(layout, event, memory)?,
+            2 => self.fill_wide::<2>(layout, event, memory)?,
+            3 => self.fill_wide::<3>(layout, event, memory)?,
+            4 => self.fill_wide::<4>(layout, event, memory)?,
+            5 => self.fill_wide::<5>(layout, event, memory)?,
+            6 => self.fill_wide::<6>(layout, event, memory)?,
+            7 => self.fill_wide::<7>(layout, event, memory)?,
+            8 => self.fill_wide::<8>(layout, event, memory)?,
+            _ => {
+                let Memory { words, bits, fired } = memory;
+                words[..self.base.len()].copy_from_slice(&self.base);
+                self.fill(layout, event, &mut **words, bits, fired)?;
             }
         }
         Some(self.deliver(memory, collector))
     }
 
+    fn fill_wide<const PAIRS: usize>(
+        &self,
+        layout: &Layout,
+        event: &Event<'_>,
+        memory: &mut Memory,
+    ) -> Option<()> {
+        let Memory { bits, fired, words } = memory;
+        let wide = Wide::<PAIRS>::new(&self.base);
+        self.fill(layout, event, wide, bits, fired)?.store(words);
+        Some(())
+    }
+
+    /// Sets what the values of an event set, and what it sets that others are absent.
+    #[inline(always)]
+    fn fill<S: Setting>(
+        &self,
+        layout: &Layout,
+        event: &Event<'_>,
+        mut words: S,
+        bits: &mut Bits,
+        fired: &mut FiredKeys,
+    ) -> Option<S> {
+        let mut present = 0;
+        for (term, value) in &event.values {
+            let Some(attribute) = self.attributes.get(term.0 as usize) else { break };
+            present |= attribute.absence;
+            let row = match *value {
+                ValueRef::Int(number) if attribute.has_integers => {
+                    let place = number.max(attribute.least).min(attribute.greatest) - attribute.least;
+                    self.row_of_integer[attribute.first_integer as usize + place as usize]
+                }
+                _ if attribute.others == NOTHING => continue,
+                value => match &self.others[attribute.others as usize] {
+                    Others::Rows(others) => self.row_of(others, value)?,
+                    Others::Unlisted(unlisted) => {
+                        unlisted.fire(&layout.catalog, value, bits, fired)?;
+                        for (test, row) in &unlisted.tests {
+                            if test.holds(&|key| fired.0.binary_search(&key).is_ok()) {
+                                words.set(&self.rows, *row);
+                            }
+                        }
+                        continue;
+                    }
+                },
+            };
+            words.set(&self.rows, row);
+        }
+        if present != self.all_absent {
+            for (bit, row) in &self.absent {
+                if present & bit == 0 {
+                    words.set(&self.rows, *row);
+                }
+            }
+        }
+        Some(words)
+    }
+
     /// The row of a value that has no faster way to it; `None` if it is of an unexpected kind or has no state.
     #[inline]
-    fn row_of(&self, attribute: &Attribute, value: ValueRef<'_>) -> Option<u16> {
-        if attribute.present != NOTHING {
-            return Some(attribute.present as u16);
+    fn row_of(&self, of: &OtherRows, value: ValueRef<'_>) -> Option<u16> {
+        if of.present != NOTHING {
+            return Some(of.present as u16);
         }
         let (state, of) = match value {
             ValueRef::Str(text) => {
-                let of = &attribute.kinds[Kind::Str as usize];
-                if of.first_row == NOTHING {
-                    return None;
-                }
-                match &self.texts[of.first as usize] {
+                let of = &of.kinds[Kind::Str as usize];
+                match self.texts.get(of.first as usize)? {
                     TextRows::Equal(texts) => return Some(texts.row(text)),
                     TextRows::Ordered(texts) => {
                         let below = texts.partition_point(|known| **known < *text);
@@ -221,7 +317,7 @@ impl BitSliced {
                 }
             }
             value => {
-                let of = attribute.kinds.get(value.kind()? as usize)?;
+                let of = of.kinds.get(value.kind()? as usize)?;
                 if of.first_row == NOTHING {
                     return None;
                 }
@@ -234,46 +330,16 @@ impl BitSliced {
         Some(self.row_of_state[of.first_row as usize + state])
     }
 
-    /// Asks the catalog which keys a value fires; `None` if it is of an unexpected kind.
-    #[inline(never)]
-    fn set_unlisted(
-        &self,
-        catalog: &Catalog,
-        attribute: &Attribute,
-        value: ValueRef<'_>,
-        memory: &mut Memory,
-    ) -> Option<()> {
-        let unlisted = &self.unlisted[attribute.unlisted as usize];
-        let expected = catalog.terms[unlisted.entry].expected_kinds;
-        if expected != 0 && expected >> value.kind()? as u32 & 1 == 0 {
-            return None;
-        }
-        memory.bits.reset(catalog.bits as usize);
-        memory.fired.0.clear();
-        catalog.fire_one(&catalog.terms[unlisted.entry], value, &mut memory.bits, &mut memory.fired);
-        memory.fired.0.sort_unstable();
-        for (test, row) in &unlisted.tests {
-            if test.holds(&|key| memory.fired.0.binary_search(&key).is_ok()) {
-                self.rows.set(*row, &mut memory.words);
-            }
-        }
-        Some(())
-    }
-
     /// Puts the slices together.
     #[inline]
     fn deliver(&self, memory: &mut Memory, collector: &mut impl UnitCollector) -> Work {
         let mut work = Work::default();
-        let words = &mut memory.words[..];
-        let Some((first, rest)) = self.slices.split_first() else { return work };
-        for slice in rest {
-            let (hold, further) = words.split_at_mut(slice.start);
-            for (hold, more) in hold[first.clone()].iter_mut().zip(&further[..slice.len()]) {
-                *hold &= more;
+        let words = &*memory.words;
+        for (at, (places, undecided)) in self.places_of.iter().zip(&self.is_undecided).enumerate() {
+            let mut left = u64::MAX;
+            for (word, bit) in &self.places[places.start as usize..places.end as usize] {
+                left &= words[*word as usize % MOST_WORDS] >> (bit % 64);
             }
-        }
-        for (at, undecided) in first.clone().zip(&self.is_undecided) {
-            let mut left = words[at];
             while left != 0 {
                 let bit = left.trailing_zeros();
                 left &= left - 1;
@@ -299,8 +365,8 @@ impl BitSliced {
             TextRows::Ordered(texts) => texts.iter().map(|text| size_of::<Box<str>>() + text.len()).sum(),
         };
         size_of::<Self>()
-            + size_of_val(&self.attribute_of[..])
             + size_of_val(&self.attributes[..])
+            + size_of_val(&self.others[..])
             + self.rows.bytes()
             + size_of_val(&self.row_of_state[..])
             + size_of_val(&self.heads[..])
@@ -366,23 +432,32 @@ impl<'a> PlanBuilder<'a> {
     }
 
     fn finish(mut self, rules: Vec<Rule>) -> Option<BitSliced> {
-        let (mut slices, mut base): (Vec<Range<usize>>, Vec<u64>) = (vec![], vec![]);
         let most = rules.first().map_or(0, |rule| rule.clauses.len()).max(1);
+        let words = rules.len().div_ceil(64);
+        // Several slices of few rules share a word.
+        let width = if words > 1 { 64 * words } else { rules.len().next_power_of_two() };
+        let (mut base, mut places) = (vec![0u64], vec![vec![]; words]);
+        let mut start = 0;
         for number in 0..most {
             let having = rules.iter().filter(|rule| rule.clauses.len() > number).count();
-            let words = if number == 0 { rules.len() } else { having }.div_ceil(64);
-            slices.push(base.len()..base.len() + words);
+            let room = match number {
+                0 => width,
+                _ if words > 1 => having.next_multiple_of(64),
+                _ => width,
+            };
             for (at, rule) in rules[..having].iter().enumerate() {
-                let bit = (base.len() * 64 + at) as u32;
                 rule.clauses[number].iter().for_each(|literal| {
-                    self.literals[literal.attribute as usize].add(literal, bit);
+                    self.literals[literal.attribute as usize].add(literal, (start + at) as u32);
                 });
             }
             // Where there is no rule at all, nothing holds; where a rule has no such clause, it does.
-            let filled = if number == 0 { rules.len() } else { 64 * words };
-            let start = base.len() * 64;
-            base.resize(base.len() + words, 0);
+            let filled = if number == 0 { rules.len() } else { room };
+            base.resize((start + room).div_ceil(64).max(1), 0);
             (start + having..start + filled).for_each(|bit| base[bit / 64] |= 1 << (bit % 64));
+            for (at, places) in places[..room.div_ceil(64).min(words)].iter_mut().enumerate() {
+                places.push(((start / 64 + at) as u16, (start % 64) as u8));
+            }
+            start += room;
         }
         self.next_bit = base.len() as u32 * 64;
         let mut is_undecided = vec![0u64; rules.len().div_ceil(64)];
@@ -391,20 +466,31 @@ impl<'a> PlanBuilder<'a> {
             checks.push(rule.formula.as_ref().map(|formula| self.check(formula)));
             is_undecided[at / 64] |= (rule.formula.is_some() as u64) << (at % 64);
         }
-        base.resize(self.next_bit.div_ceil(64) as usize + 1, 0);
+        base.resize(self.next_bit.div_ceil(64) as usize, 0);
+        let wide = Some(base.len().div_ceil(2)).filter(|pairs| *pairs <= MOST_WIDE).unwrap_or(0);
+        base.resize(base.len().max(2 * wide), 0);
+        if base.len() > MOST_WORDS - SPARE_WORDS || self.catalog.entry_of.len() > MOST_TERMS {
+            return None;
+        }
+        let mut places_of = vec![];
+        for places in &places {
+            let first = places_of.last().map_or(0, |last: &Range<u32>| last.end);
+            places_of.push(first..first + places.len() as u32);
+        }
         let mut plan = BitSliced {
-            attribute_of: vec![NOTHING; self.catalog.entry_of.len()],
-            attributes: vec![],
+            attributes: vec![UNKNOWN; self.catalog.entry_of.len()],
+            others: vec![],
             rows: Rows::default(),
             row_of_state: vec![],
             heads: vec![],
             row_of_integer: vec![],
             texts: vec![],
-            unlisted: vec![],
             absent: vec![],
             all_absent: 0,
             base,
-            slices,
+            places_of,
+            places: places.concat(),
+            wide,
             units: rules.iter().map(|rule| rule.unit).collect(),
             is_undecided,
             checks,
@@ -413,6 +499,9 @@ impl<'a> PlanBuilder<'a> {
             self.add_attribute(at, &mut plan)?;
         }
         plan.rows = self.rows.finish();
+        if wide > 0 {
+            plan.rows.widen(wide);
+        }
         Some(plan)
     }
 
@@ -433,24 +522,16 @@ impl<'a> PlanBuilder<'a> {
 
     fn add_attribute(&mut self, at: usize, plan: &mut BitSliced) -> Option<()> {
         let entry = &self.catalog.terms[at];
-        plan.attribute_of[entry.attribute as usize] = plan.attributes.len() as u32;
         let literals = std::mem::take(&mut self.literals[at]);
-        let absent = OfKind { first_row: NOTHING, first: 0, len: 0 };
-        let mut attribute = Attribute {
-            integers: 0..0,
-            first_integer: NOTHING,
-            kinds: [absent; 4],
-            present: NOTHING,
-            absence: 0,
-            unlisted: NOTHING,
-        };
+        let mut attribute = Attribute { others: plan.others.len() as u32, ..UNKNOWN };
         let when_absent = match &self.attributes.all[at] {
             AttributeStates::Listed(states) => {
                 let rows: Option<Vec<u16>> =
                     (0..states.fired.len()).map(|state| self.rows.row(&literals.of_state(state))).collect();
                 let rows = rows?;
-                attribute.present = states.present.map_or(NOTHING, |state| rows[state as usize] as u32);
-                add_kinds(states, &rows, &mut attribute, plan);
+                let present = states.present.map_or(NOTHING, |state| rows[state as usize] as u32);
+                let kinds = add_kinds(states, &rows, &mut attribute, plan);
+                plan.others.push(Others::Rows(OtherRows { kinds, present }));
                 rows[0]
             }
             AttributeStates::Unlisted => {
@@ -462,22 +543,22 @@ impl<'a> PlanBuilder<'a> {
                     }
                     tests.push((test, self.rows.row(&bits)?));
                 }
-                attribute.unlisted = plan.unlisted.len() as u32;
-                plan.unlisted.push(Unlisted { entry: at, tests });
+                plan.others.push(Others::Unlisted(Unlisted { entry: at, tests }));
                 self.rows.row(&when_absent)?
             }
         };
         if when_absent != 0 {
-            attribute.absence = 1u64.checked_shl(plan.absent.len() as u32)?;
+            attribute.absence = 1u32.checked_shl(plan.absent.len() as u32)?;
             plan.all_absent |= attribute.absence;
             plan.absent.push((attribute.absence, when_absent));
         }
-        plan.attributes.push(attribute);
+        plan.attributes[entry.attribute as usize] = attribute;
         Some(())
     }
 }
 
-fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mut BitSliced) {
+fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mut BitSliced) -> [OfKind; 4] {
+    let mut kinds = [OfKind { first_row: NOTHING, first: NOTHING, len: 0 }; 4];
     for (kind, of) in states.kinds.iter().enumerate() {
         let Some(StatesOfKind { first, operands }) = of else { continue };
         let count = match operands {
@@ -487,7 +568,7 @@ fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mu
         let rows = &rows[*first as usize..][..2 * count + 1];
         let first_row = plan.row_of_state.len() as u32;
         plan.row_of_state.extend(rows);
-        attribute.kinds[kind] = match operands {
+        kinds[kind] = match operands {
             Operands::Heads(heads) => {
                 let first = plan.heads.len() as u32;
                 plan.heads.extend(heads);
@@ -510,6 +591,7 @@ fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mu
             add_integers(heads, rows, attribute, plan);
         }
     }
+    kinds
 }
 
 /// Gives an attribute a table of integers if its operands are near to each other.
@@ -530,5 +612,6 @@ fn add_integers(heads: &[u64], rows: &[u16], attribute: &mut Attribute, plan: &m
         let below = heads.partition_point(|known| *known < of);
         plan.row_of_integer.push(rows[2 * below + (heads.get(below) == Some(&of)) as usize]);
     }
-    (attribute.integers, attribute.first_integer) = (low..high, first as u32);
+    let (first_integer, has_integers) = (first as u32, true);
+    *attribute = Attribute { least: low, greatest: high, first_integer, has_integers, ..*attribute };
 }

@@ -2,54 +2,131 @@
 //!
 //! ```text
 //! values     of one attribute, or none; equal ones and neighbours may share a row
-//! row        (word, mask) twice, and a run of more for the few values that need it
+//! wide row   all words, if they are few: they stay in registers while an event is read
+//! row        three of (word, mask), and a run of more for the few values that need it
 //! words      of an event: what all rows of its values set
 //! ```
+//!
+//! Whether a row has more than two words is as good as random, so three are set without asking. Those that it does not have set
+//! nothing.
 
-use bytemuck::{Pod, Zeroable};
 use rustc_hash::FxHashMap;
 
 use super::formula::{KeyTest, Literal, Truth};
+use super::lanes::{Pair, Register};
+
+/// An event never has more words, with the spare ones at the end.
+pub(super) const MOST_WORDS: usize = 512;
+
+/// Words that nobody reads. What a row does not have is set there, in another place for each row: the same word cannot be set
+/// twice without waiting for the first to be stored.
+pub(super) const SPARE_WORDS: usize = 64;
+
+fn spare_words(row: u16) -> [u16; INLINE] {
+    let spare = |at: usize| MOST_WORDS - 1 - (row as usize * INLINE + at) % SPARE_WORDS;
+    std::array::from_fn(|at| spare(at) as u16)
+}
+
+/// What an event has set.
+pub(super) type Words = [u64; MOST_WORDS];
+
+/// So many words are set without a branch.
+const INLINE: usize = 3;
 
 /// Which bits of the words one value sets.
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(32))]
 pub(super) struct Row {
-    masks: [u64; 2],
-    words: [u16; 2],
-    /// A run of further words.
+    masks: [u64; INLINE],
+    words: [u16; INLINE],
+    /// The number of a run of further words, or 0.
     more: u16,
-    first_more: u16,
 }
 
 /// All rows, each once. The first sets nothing.
 #[derive(Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    more: Vec<(u16, u64)>,
+    more: Vec<Vec<(u16, u64)>>,
+    /// The words of all rows, one row after the other; instead of the others.
+    wide: Vec<Pair>,
+}
+
+/// What an event has set so far.
+pub(super) trait Setting {
+    /// Sets what a row says.
+    fn set(&mut self, rows: &Rows, row: u16);
+}
+
+/// A few words, for wide rows of as many.
+pub(super) struct Wide<const PAIRS: usize>([Register; PAIRS]);
+
+impl<const PAIRS: usize> Wide<PAIRS> {
+    /// Begins with these words, of which there are enough.
+    #[inline(always)]
+    pub fn new(words: &[u64]) -> Self {
+        let pairs = words.as_chunks::<2>().0;
+        Self(std::array::from_fn(|at| Register::load(&Pair(pairs[at]))))
+    }
+
+    #[inline(always)]
+    pub fn store(self, words: &mut Words) {
+        for (words, register) in words.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *words = register.words();
+        }
+    }
+}
+
+impl<const PAIRS: usize> Setting for Wide<PAIRS> {
+    #[inline(always)]
+    fn set(&mut self, rows: &Rows, row: u16) {
+        let row = &rows.wide.as_chunks::<PAIRS>().0[row as usize];
+        for (register, pair) in self.0.iter_mut().zip(row) {
+            *register = register.or(pair);
+        }
+    }
+}
+
+/// Any words, which are below [`MOST_WORDS`].
+impl Setting for &mut Words {
+    #[inline(always)]
+    fn set(&mut self, rows: &Rows, row: u16) {
+        let row = &rows.rows[row as usize];
+        for (word, mask) in row.words.iter().zip(row.masks) {
+            self[*word as usize % MOST_WORDS] |= mask;
+        }
+        if row.more > 0 {
+            rows.set_more(row, self);
+        }
+    }
 }
 
 impl Rows {
-    /// Sets what a row says.
-    #[inline(always)]
-    pub fn set(&self, row: u16, words: &mut [u64]) {
-        let row = &self.rows[row as usize];
-        words[row.words[0] as usize] |= row.masks[0];
-        words[row.words[1] as usize] |= row.masks[1];
-        if row.more > 0 {
-            self.set_more(row, words);
+    #[inline(never)]
+    fn set_more(&self, row: &Row, words: &mut Words) {
+        for (word, mask) in &self.more[row.more as usize] {
+            words[*word as usize % MOST_WORDS] |= mask;
         }
     }
 
-    #[inline(never)]
-    fn set_more(&self, row: &Row, words: &mut [u64]) {
-        for (word, mask) in &self.more[row.first_more as usize..][..row.more as usize] {
-            words[*word as usize] |= mask;
+    /// Makes wide rows of this many pairs of words.
+    pub fn widen(&mut self, pairs: usize) {
+        let mut wide = Vec::with_capacity(pairs * self.rows.len());
+        for row in &self.rows {
+            let mut all = [0; MOST_WORDS];
+            for (word, mask) in row.words.iter().zip(row.masks) {
+                all[*word as usize] |= mask;
+            }
+            self.set_more(row, &mut all);
+            wide.extend(all.as_chunks().0[..pairs].iter().copied().map(Pair));
         }
+        *self = Self { wide, ..Self::default() };
     }
 
     pub fn bytes(&self) -> usize {
-        size_of_val(&self.rows[..]) + size_of_val(&self.more[..])
+        size_of_val(&self.rows[..])
+            + size_of_val(&self.wide[..])
+            + self.more.iter().map(|more| 24 + size_of_val(&more[..])).sum::<usize>()
     }
 }
 
@@ -61,7 +138,11 @@ pub(super) struct RowsBuilder {
 
 impl RowsBuilder {
     pub fn new() -> Self {
-        let rows = Rows { rows: vec![Row::default()], more: vec![] };
+        let rows = Rows {
+            rows: vec![Row { words: spare_words(0), ..Row::default() }],
+            more: vec![vec![]],
+            wide: vec![],
+        };
         Self { rows, known: FxHashMap::from_iter([(vec![], 0)]) }
     }
 
@@ -81,14 +162,13 @@ impl RowsBuilder {
             return Some(*row);
         }
         let number = u16::try_from(self.rows.rows.len()).ok()?;
-        let mut row = Row::default();
-        for (at, (word, mask)) in set.iter().take(2).enumerate() {
+        let mut row = Row { words: spare_words(number), ..Row::default() };
+        for (at, (word, mask)) in set.iter().take(INLINE).enumerate() {
             (row.words[at], row.masks[at]) = (*word, *mask);
         }
-        if let Some(more) = set.get(2..).filter(|more| !more.is_empty()) {
-            row.first_more = u16::try_from(self.rows.more.len()).ok()?;
-            row.more = more.len() as u16;
-            self.rows.more.extend(more);
+        if let Some(more) = set.get(INLINE..).filter(|more| !more.is_empty()) {
+            row.more = u16::try_from(self.rows.more.len()).ok()?;
+            self.rows.more.push(more.to_vec());
         }
         self.rows.rows.push(row);
         self.known.insert(set, number);

@@ -9,7 +9,7 @@ use crate::engine::segment::forms::Forms;
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::layout_planner::lay_out;
 use crate::engine::segment::scoring::ScoringBuilder;
-use crate::event::{Event, Terms};
+use crate::event::{Event, Terms, Value};
 use crate::expr::Expr;
 use crate::expr::eval::evaluate;
 use crate::expr::parser::parse;
@@ -27,7 +27,7 @@ fn resolve<'a>(event: &'a testing::TestEvent, terms: &Terms) -> Event<'a> {
     let mut values: Vec<_> =
         event.iter().filter_map(|(name, value)| Some((terms.get(name)?, value.as_ref()))).collect();
     values.sort_by_key(|(attribute, _)| *attribute);
-    let has_intervals = event.values().any(crate::event::Value::is_set);
+    let has_intervals = event.values().any(Value::is_set);
     Event { values, has_intervals, ..Event::default() }
 }
 
@@ -67,4 +67,153 @@ proptest! {
             }
         }
     }
+}
+
+/// Draws that are the same everywhere.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A rule of up to ten predicates, joined by AND, OR of ANDs, AND of ORs, a threshold or XOR.
+fn rule(draws: &mut Draws) -> Expr {
+    let mut predicate = || {
+        let (attribute, operand) = (draws.below(12), draws.below(9) as i64 - 4);
+        match draws.below(12) {
+            0 => format!("a{attribute} < {operand}"),
+            1 => format!("a{attribute} >= {operand}.5"),
+            2 => format!("a{attribute} BETWEEN {operand} AND {}", operand + 2),
+            3 => format!("NOT a{attribute} IN ({operand}, {})", operand + 3),
+            4 => format!("a{attribute} IS NULL"),
+            5 => format!("a{attribute} IS NOT NULL"),
+            6 => format!(
+                "t{} = '{}'",
+                attribute % 3,
+                "abcdefghijklmnopqrstuvwxyz".split_at(operand as usize & 31 & 17).0
+            ),
+            7 => format!("t{} > 'b'", attribute % 2),
+            8 => format!("t2 LIKE '%{operand}%'"),
+            _ => format!("a{attribute} = {operand}"),
+        }
+    };
+    let mut joined = |count: usize, separator: &str| {
+        let parts: Vec<String> = (0..count).map(|_| predicate()).collect();
+        format!("({})", parts.join(separator))
+    };
+    let text = match joined(1, "").len() % 7 {
+        0 => (0..4).map(|_| joined(3, " AND ")).collect::<Vec<_>>().join(" OR "),
+        1 => (0..3).map(|_| joined(2, " OR ")).collect::<Vec<_>>().join(" AND "),
+        2 => format!("{} XOR {}", joined(1, ""), joined(2, " AND ")),
+        3 => joined(10, " AND "),
+        4 => joined(9, " OR "),
+        _ => joined(3, " AND "),
+    };
+    parse(&text).unwrap()
+}
+
+fn event(draws: &mut Draws) -> testing::TestEvent {
+    const NUMBERS: [&str; 12] = ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "a10", "a11"];
+    let mut event = testing::TestEvent::new();
+    for attribute in NUMBERS {
+        let value = match draws.below(8) {
+            0 => continue,
+            1 => Value::Float(draws.below(20) as f64 / 2.0 - 5.0),
+            2 => Value::Int([i64::MIN, -100, 100, 1 << 53, i64::MAX][draws.below(5) as usize]),
+            _ => Value::Int(draws.below(11) as i64 - 5),
+        };
+        event.insert(attribute, value);
+    }
+    for attribute in &["t0", "t1", "t2"][..draws.below(4) as usize] {
+        let text =
+            ["", "a", "b", "abcdefghijklmnopq", "abcdefghijklmnopX", "x-3y", "2"][draws.below(7) as usize];
+        event.insert(attribute, Value::Str(text.into()));
+    }
+    event
+}
+
+/// Words of rules begin and end at 64; with more rules, words no longer fit into registers, and then there is no plan.
+#[test]
+fn rules_of_any_number_are_found() {
+    let mut draws = Draws(7);
+    let (mut planned, mut declined, mut found_any) = (0, 0, 0);
+    for count in
+        [1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 200, 300, MOST_RULES + 40]
+    {
+        let exprs: Vec<Expr> = (0..count).map(|_| rule(&mut draws)).collect();
+        let mut terms = Terms::default();
+        let layout = layout_of(&exprs, &mut terms);
+        let Some(plan) = BitSliced::new(&layout) else {
+            assert!(count > 200, "{count} rules have no plan");
+            continue;
+        };
+        planned += 1;
+        let mut memory = Memory::default();
+        for _ in 0..60 {
+            let event = event(&mut draws);
+            let event = resolve(&event, &terms);
+            match rows_found(&plan, &layout, &event, &mut memory) {
+                Some(found) => {
+                    found_any += found.len();
+                    assert_eq!(found, rows_that_hold(&exprs, &event, &terms), "{count} rules");
+                }
+                None => declined += 1,
+            }
+        }
+    }
+    assert!(
+        planned >= 19 && declined < 60 * planned / 2 && found_any > 1000,
+        "{planned} {declined} {found_any}"
+    );
+}
+
+/// The table of integers ends just outside the operands; other numbers are searched for.
+#[test]
+fn numbers_of_every_size_lead_to_their_rows() {
+    for far in [3, 1000, 1021, 1022, 1023, 1024, 100_000, 1 << 53] {
+        let texts =
+            ["x < -1".into(), "x >= 0".into(), format!("x = {far}"), format!("x <= {far}"), "x > 0.5".into()];
+        let exprs: Vec<Expr> = texts.iter().map(|text| parse(text).unwrap()).collect();
+        let mut terms = Terms::default();
+        let layout = layout_of(&exprs, &mut terms);
+        let plan = BitSliced::new(&layout).unwrap();
+        let mut memory = Memory::default();
+        let integers = [-far, -3, -2, -1, 0, 1, far - 1, far, far + 1, 2 * far, i64::MIN, i64::MAX, 1 << 53];
+        let floats =
+            [-0.0, 0.5, 0.75, -1.5, far as f64 - 0.5, far as f64, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        let values = integers.map(Value::Int).into_iter().chain(floats.map(Value::Float));
+        for value in values {
+            let event = testing::TestEvent::from([("x", value.clone())]);
+            let event = resolve(&event, &terms);
+            let found = rows_found(&plan, &layout, &event, &mut memory);
+            let is_large = matches!(value, Value::Int(number) if number.unsigned_abs() > 1 << 53);
+            match found {
+                Some(found) => assert_eq!(found, rows_that_hold(&exprs, &event, &terms), "{value:?} {far}"),
+                None => assert!(is_large, "{value:?} was declined"),
+            }
+        }
+    }
+}
+
+/// A value of a kind that no predicate expects is counted where the layout is asked.
+#[test]
+fn unexpected_kinds_are_declined() {
+    let exprs = ["x > 1", "y LIKE '%a%'", "z IS NOT NULL"].map(|text| parse(text).unwrap());
+    let mut terms = Terms::default();
+    let layout = layout_of(&exprs, &mut terms);
+    let plan = BitSliced::new(&layout).unwrap();
+    let answer = |name: &'static str, value: Value| {
+        let event = testing::TestEvent::from([(name, value)]);
+        rows_found(&plan, &layout, &resolve(&event, &terms), &mut Memory::default())
+    };
+    let text = || Value::Str("a".into());
+    assert_eq!(answer("x", Value::Int(2)), Some(vec![0]));
+    assert_eq!(answer("y", text()), Some(vec![1]));
+    assert_eq!((answer("z", text()), answer("z", Value::Bool(false))), (Some(vec![2]), Some(vec![2])));
+    assert_eq!((answer("x", text()), answer("y", Value::Int(1))), (None, None));
+    assert_eq!(answer("x", Value::Array(vec![Value::Int(2)])), None);
+    assert_eq!(answer("x", Value::interval(Value::Int(1), Value::Int(5)).unwrap()), None);
 }
