@@ -1,8 +1,9 @@
-"""`make bench-small`: indexes of up to some hundred rules, next to the same rules as hand-written comparisons.
+"""`make bench-small`: indexes of a few rules, next to the same rules as comparisons written by hand.
 
-The rules of each workload become a Rust program that compares fields of a struct with constants, compiled with
-`rustc -O`. It counts the matches of events that were read into such structs. The kernel counts those of events that
-were read and resolved (`crates/tamis-core/examples/small_indexes.rs`). Both run in turns, and must find as many.
+The rules of each workload become a Rust program that compares fields of a struct with constants, compiled
+with `rustc -O`. It counts the matches of events that were read into such structs. The kernel counts those of
+events that were read and resolved (`crates/tamis-core/examples/small_indexes.rs`). Both run in turns, and
+must find as many.
 
 The comparisons are those that a person would write: an absent number is the smallest one, which is below no
 constant, and a rule is an expression of `&&` and `||`.
@@ -168,9 +169,7 @@ def compile_comparisons(source: str, folder: Path) -> Path:
 def compile_kernel(profile: str) -> Path:
     """The example of the kernel, compiled."""
     command = [*WITH_RUST, "cargo", "build", "--quiet", "--locked", "--profile", profile]
-    subprocess.run(
-        [*command, "-p", "tamis-core", "--example", "small_indexes"], check=True, cwd=ROOT
-    )
+    subprocess.run([*command, "-p", "tamis-core", "--example", "small_indexes"], check=True, cwd=ROOT)
     return ROOT / "target" / profile / "examples" / "small_indexes"
 
 
@@ -196,7 +195,9 @@ def measure(kernels: Sequence[Path], workload: Workload, turns: int, rounds: int
     found = {matches for turn in measured for _, matches in turn}
     if len(found) > 1:
         raise SystemExit(f"both must find the same, not {sorted(found)}")
-    by_hand, *by_kernels = (statistics.median(turn[at][0] for turn in measured) for at in range(len(commands)))
+    by_hand, *by_kernels = (
+        statistics.median(turn[at][0] for turn in measured) for at in range(len(commands))
+    )
     return {"matches": found.pop() / EVENTS, "comparisons": by_hand, "kernels": by_kernels}
 
 
@@ -210,7 +211,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5, help="how often each program runs")
     parser.add_argument("--rounds", type=int, default=300, help="how often a program sees the events")
     parser.add_argument("--profile", default="release", help="how the kernel is compiled")
-    parser.add_argument("--kernels", nargs="*", type=Path, help="compiled examples, instead of that of this tree")
+    parser.add_argument(
+        "--kernels", nargs="*", type=Path, help="compiled examples, instead of that of this tree"
+    )
     arguments = parser.parse_args()
     environment = describe(SEED)
     console = Console()
