@@ -71,19 +71,19 @@ pub struct Segment {
     pub forms: Option<Forms>,
     /// The file it was mapped from, if it was.
     pub origin: Option<Origin>,
-    /// The plan of a small segment, and how many events came before it was made.
+    /// The plan of a small segment, and how often it was looked for before it was made.
     bit_sliced: OnceLock<Option<Box<BitSliced>>>,
     unplanned: AtomicU32,
     /// Made when somebody asks.
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
 }
 
-/// The event for which the plan of a small segment is made. Making it takes as long as it saves in about so many, and small
-/// segments of an index that changes are soon merged. Tests do not wait.
-const PLANNED_FOR: u32 = if cfg!(any(test, feature = "testing")) { 1 } else { 512 };
+/// How often the plan of a small segment is looked for before it is made, for each of its subscriptions. Making it takes as long as
+/// it saves in about so many events, and small segments of an index that changes are soon merged. Tests do not wait.
+const LOOKS_PER_ROW: usize = if cfg!(any(test, feature = "testing")) { 0 } else { 32 };
 
 impl Segment {
-    /// Its plan, if it is small and enough events came.
+    /// Its plan, if it is small and was looked for often enough.
     #[inline]
     pub fn bit_sliced(&self) -> Option<&BitSliced> {
         match self.bit_sliced.get() {
@@ -94,8 +94,8 @@ impl Segment {
 
     #[cold]
     fn plan_if_due(&self) -> Option<&BitSliced> {
-        let is_due = self.unplanned.fetch_add(1, Ordering::Relaxed) + 1 >= PLANNED_FOR;
-        if !is_due && self.len() <= bit_sliced::MOST_RULES {
+        let looks = self.unplanned.fetch_add(1, Ordering::Relaxed) as usize;
+        if looks < LOOKS_PER_ROW * self.len() && self.len() <= bit_sliced::MOST_RULES {
             return None;
         }
         get_or_init(&self.bit_sliced, || BitSliced::new(&self.layout).map(Box::new)).as_deref()
