@@ -95,7 +95,7 @@ impl Segment {
     #[cold]
     fn plan_if_due(&self) -> Option<&BitSliced> {
         let looks = self.unplanned.fetch_add(1, Ordering::Relaxed) as usize;
-        if looks < LOOKS_PER_ROW * self.len() && self.len() <= bit_sliced::MOST_RULES {
+        if looks < self.len().saturating_mul(LOOKS_PER_ROW) && self.len() <= bit_sliced::MOST_RULES {
             return None;
         }
         get_or_init(&self.bit_sliced, || BitSliced::new(&self.layout).map(Box::new)).as_deref()
