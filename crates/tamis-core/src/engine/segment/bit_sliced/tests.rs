@@ -9,6 +9,7 @@ use crate::engine::segment::forms::Forms;
 use crate::engine::segment::layout::Layout;
 use crate::engine::segment::layout_planner::lay_out;
 use crate::engine::segment::scoring::ScoringBuilder;
+use crate::engine::segment::threads::Threads;
 use crate::event::{Event, Terms, Value};
 use crate::expr::Expr;
 use crate::expr::eval::evaluate;
@@ -20,7 +21,7 @@ fn layout_of(exprs: &[Expr], terms: &mut Terms) -> Layout {
     exprs.iter().for_each(|expr| {
         forms.push(expr, terms);
     });
-    lay_out(forms, &[], &[], ScoringBuilder::default(), 1).unwrap().0
+    lay_out(forms, &[], &[], ScoringBuilder::default(), &Threads::new(1)).unwrap().0
 }
 
 fn resolve<'a>(event: &'a testing::TestEvent, terms: &Terms) -> Event<'a> {
