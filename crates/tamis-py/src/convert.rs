@@ -328,6 +328,9 @@ pub fn walk_event<'a>(
         return walk_mapping(event, fields);
     }
     dict.iter().try_for_each(|(name, object)| {
+        if !names.is_asked() {
+            return walk_field(&name, &object, fields, 1);
+        }
         let wanted = match names.field(&name).and_then(|seen| fields.enter_seen(seen)) {
             Some(wanted) => wanted,
             None => {
