@@ -8,6 +8,7 @@ without bound, or an append too large.
 """
 
 import random
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,136 @@ def test_a_client_gets_nothing_twice_that_its_own_log_routes_again(tmp_path: Pat
             await replay(site, "ann")
             await ann.acknowledge()  # and learns of it
             assert [item["n"] for item in await heard(ann)] == [1, 2, 3, 4, 5, 6, 7], "if somebody wants it"
+
+    run(main)
+
+
+@pytest.mark.parametrize("new", [1, 2, 3, 7])
+@pytest.mark.parametrize("is_in_place", [False, True])
+@pytest.mark.parametrize("acknowledges", [False, True])
+def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
+    tmp_path: Path, acknowledges: bool, is_in_place: bool, new: int
+) -> None:
+    """Its queue is behind its position, at it or beyond it; its lanes count back, or go on by chance."""
+
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site:
+            ann, eve = await site.subscriber("ann"), await site.subscriber("eve")
+            for reader in (ann, eve):
+                await reader.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            await publish(bob, 1)
+            await router.step()
+            assert await heard(ann) == [{"n": 1}]
+            if acknowledges:
+                await ann.acknowledge()
+            back_up(path)
+            for number in (2, 3):
+                await publish(bob, number)
+                await router.step()
+            assert await heard(ann) == [{"n": 2}, {"n": 3}]
+            restore(path, is_in_place=is_in_place)
+            bob = await site.publisher("bob")
+            for number in range(10, 10 + new):
+                await publish(bob, number)
+                for _ in range(3):  # it may have to take the partition again
+                    await router.step()
+            found = await heard(ann)
+            assert [item for item in found if item != ROLLBACK] == [{"n": n} for n in range(10, 10 + new)]
+            assert found.count(ROLLBACK) == 1
+            await publish(bob, 20)
+            await router.step()
+            assert await heard(ann) == [{"n": 20}], "and what follows"
+            await ann.acknowledge()
+            assert await heard(await site.subscriber("ann")) == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("acknowledges", [None, 2, 3])
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_a_client_that_acknowledges_what_is_lost_hides_nothing_new(
+    tmp_path: Path, is_in_place: bool, acknowledges: int | None
+) -> None:
+    """All of it, or a part of a delivery; then it dies, before it reads what the log has now."""
+
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            await publish(bob, 1)
+            await router.step()
+            back_up(path)
+            await publish(bob, 2, 3, 4)
+            await router.step()
+            items = [await ann.next(timeout=10) for _ in range(4)]
+            restore(path, is_in_place=is_in_place)
+            bob = await site.publisher("bob")
+            for numbers in ((10, 11, 12), (13,)):
+                await publish(bob, *numbers)
+                for _ in range(3):
+                    await router.step()
+            await ann.acknowledge(None if acknowledges is None else items[acknowledges - 1])
+            new = [{"n": n} for n in range(10, 14)]
+            found = await heard(await site.subscriber("ann"))
+            assert [item for item in found if item != ROLLBACK] in (new, [{"n": 1}, *new])
+            assert not is_in_place or ROLLBACK in found, "written before it was noticed"
+            found = await heard(await site.subscriber("ann"))
+            assert found in (new, [{"n": 1}, *new]), "nobody has acknowledged anything"
+
+    run(main)
+
+
+def restore_queues_alone(path: Path) -> None:
+    """A copy of the queues in a log that has gone on: streams of NATS are backed up one by one."""
+    with sqlite3.connect(path) as database:
+        database.execute("ATTACH ? AS copy", (str(path.with_suffix(".backup")),))
+        database.execute("DELETE FROM queues WHERE seq > (SELECT max(seq) FROM copy.queues)")
+        database.execute(
+            "UPDATE sqlite_sequence SET seq = (SELECT max(seq) FROM copy.queues) WHERE name = 'queues'"
+        )
+    database.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_position_that_is_newer_than_its_queue_holds_up_nobody(
+    tmp_path: Path, is_open: bool, grows: bool
+) -> None:
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            await publish(bob, 1)
+            await router.step()
+            back_up(path)
+            for number in (2, 3):
+                await publish(bob, number)
+                await router.step()
+            assert await heard(ann) == [{"n": n} for n in (1, 2, 3)]
+            await ann.acknowledge()
+            restore_queues_alone(path)
+            for number in range(10, 17 if grows else 11):
+                await publish(bob, number)
+                for _ in range(3):
+                    await router.step()
+            ann = ann if is_open else await site.subscriber("ann")
+            found = await heard(ann)
+            assert found.count(ROLLBACK) == 1
+            assert [item["n"] for item in found if item != ROLLBACK] == [
+                *(() if is_open else (2, 3)),  # routed again, and the next client does not know them
+                *range(10, 17 if grows else 11),
+            ]
+            await ann.acknowledge()
+            assert await heard(await site.subscriber("ann")) == []
 
     run(main)
 

@@ -62,7 +62,7 @@ class _UnsureFullError(Exception):
     def __init__(self, full: LogFullError, count: int) -> None:
         super().__init__(str(full))
         self.full = LogFullError(
-            f"{full}; before that an answer was lost, so it is unknown whether {count} events were published. "
+            f"{full}; before that an answer was lost: it is unknown whether {count} events were published. "
             "Repeat the same call next, within a minute: it finds out, and publishes each of them once"
         )
 

@@ -26,6 +26,8 @@ from tamis.pubsub.log.contract import (
     LogError,
     Record,
     append_each,
+    last_by,
+    mark,
 )
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
@@ -52,7 +54,7 @@ from tamis.pubsub.records import (
 )
 from tamis.pubsub.router.arrivals import Arrival, Arrivals
 from tamis.pubsub.router.counters import Counters
-from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.coming import Came, Coming, Headers, fitting, origin_of
 from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.ranges import Ranges
@@ -124,6 +126,8 @@ class Link:
         """Why the link is down; None while it works."""
         self._log = log
         self._here = settings.site
+        self._topic = keys.queue_topic(f"@{self._here}")
+        """Our queue at the neighbour."""
         self._to_here = to_targets([(self._here, 0)]).removesuffix(b"0]]}")
         self._table = table
         self._open_log = open_log
@@ -275,8 +279,7 @@ class Link:
 
     async def _take(self, there: Log) -> int:
         cursor, life = await self._position(there)
-        topic = f"q-=40{token(self._here)}"
-        records = await there.read(QUEUES, topic=topic, after=cursor.after, most=TAKE_AT_ONCE)
+        records = await there.read(QUEUES, topic=self._topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken, began = 0, self._clock()
         for record in records:
             if record is not records[0] and self._clock() - began > STEP_SECONDS:
@@ -321,7 +324,7 @@ class Link:
                     break
         if records:
             reading = Reading(self._here, cursor.after)
-            await there.append(STATE, [Entry(keys.READ, topic.removeprefix("q-"), reading.body())])
+            await there.append(STATE, [Entry(keys.READ, self._topic.removeprefix("q-"), reading.body())])
         return taken
 
     async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
@@ -368,18 +371,9 @@ class Link:
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
         if is_rolled_back:
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
-            cursor = await self._first_new(there, cursor)
+            after = await last_by(there, QUEUES, self._topic, cursor.time)
+            cursor = LinkCursor(after, time=cursor.time)
         return replace(cursor, life=life), is_rolled_back
-
-    async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
-        """The position behind the records of a rolled-back queue that were taken before."""
-        after, topic = 0, f"q-=40{token(self._here)}"
-        while records := await there.read(QUEUES, topic=topic, after=after, to_end=True):
-            for record in records:
-                if record.time > cursor.time:
-                    return LinkCursor(after, time=cursor.time)
-                after = record.seq
-        return LinkCursor(after, time=cursor.time)
 
     async def _store(
         self,
