@@ -26,6 +26,7 @@ from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import connect
 from tamis.pubsub.sites import taken as taken_module
 from tamis.pubsub.sites.coming import Came, Coming, fitting
+from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.taken import Life, Taken
 from tamis.pubsub.subscriber import Delivered, Subscriber
 
@@ -401,6 +402,64 @@ def test_old_records_of_what_has_come_are_removed(tmp_path: Path) -> None:
             assert 0 < len(found) <= 60
 
     run(main)
+
+
+def test_an_event_that_overtakes_others_after_an_unnoticed_rollback_hides_none() -> None:
+    """Events 2 and 3 are lost and their numbers used again; the next one comes first, over another way."""
+    taken = Taken()
+    for number in (1, 2, 3):
+        assert taken.add("life", number, (20 + number, 100 * number))
+    assert taken.add("life", 4, (24, 900))  # looks like the event that follows
+    taken = Taken.read(taken.body())
+    assert taken.begins_again("life", 2, (22, 700))
+    assert taken.begins_again("life", 3, (23, 800))
+    assert taken.add("life", 5, (25, 950))
+    for number, place in [(1, (21, 100)), (2, (22, 200)), (3, (23, 300))]:
+        assert not taken.begins_again("life", number, place), "it came before the rollback"
+    for number, place in [(2, (22, 700)), (3, (23, 800)), (4, (24, 900)), (5, (25, 950))]:
+        assert not taken.begins_again("life", number, place), "it has come"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_comes_over_two_ways_around_an_unnoticed_rollback(seed: int) -> None:
+    """Each way keeps the order; some events go both ways. What is in the log comes once."""
+    chance = random.Random(seed)
+    log: list[tuple[int, int]] = []
+    ways: list[list[tuple[int, tuple[int, int]]]] = [[], []]
+    seen, taken, come = Ranges(), Taken(), list[tuple[int, int]]()
+    clock = 0
+
+    def publish_some() -> None:
+        nonlocal clock
+        for _ in range(chance.randrange(60)):
+            clock += chance.choice([0, 1, 5])
+            log.append((len(log) + 1, clock))
+            for way in chance.choice([[0], [0], [1], [1], [0, 1]]):
+                ways[way].append((len(log), log[-1]))
+
+    def let_come(way: int, count: int) -> None:
+        nonlocal taken
+        for number, place in ways[way][:count]:
+            if (taken.add if seen.add(number) else taken.begins_again)("life", number, place):
+                come.append(place)
+        del ways[way][:count]
+        if chance.random() < 0.3:
+            taken = Taken.read(taken.body())
+
+    publish_some()
+    for way in (0, 1):
+        let_come(way, 1_000)
+    if log:
+        del log[chance.randrange(len(log)) :]
+    clock += 1_000
+    for _ in range(4):
+        publish_some()
+        for way in chance.sample([0, 1, 0, 1], 4):
+            let_come(way, chance.randrange(40))
+    for way in (0, 1):
+        let_come(way, 1_000)
+    assert set(log) <= set(come), "nothing that the log has is missing"
+    assert len(set(come)) == len(come), "and nothing came twice"
 
 
 def test_numbers_that_are_used_again_where_one_was_missing_are_new() -> None:
