@@ -287,14 +287,12 @@ class Link:
             delivery, is_lane = _delivery(record), _LANE.fullmatch(record.detail) is not None
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
-            start = cursor.part
+            start = cursor.taken_of(record)
             if not start and cursor.counts_back(record.detail, delivery.first):
                 self._cursor, self._is_older = None, True
                 return taken  # begin with what is new in it
             missing = _NOTHING if start else await self._missing(there, cursor, record.detail, delivery.first)
-            expected = cursor.expected
-            if is_lane:
-                expected = {**expected, record.detail: delivery.first + len(delivery.events)}
+            digest = mark(record)
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
                 # Not all at once: a neighbour may list more than this machine's memory holds.
@@ -312,11 +310,14 @@ class Link:
                 )
                 stop = start + len(coming)
                 missing = missing._replace(events=missing.events + coming.count(None))
-                is_last = stop == len(delivery.events)
+                is_last = stop >= len(delivery.events)
+                expected = cursor.expected
+                if is_lane:
+                    expected = {**expected, record.detail: delivery.first + stop}
                 cursor = (
-                    LinkCursor(record.seq, 0, life, mark(record), record.time, expected)
+                    LinkCursor(record.seq, 0, life, digest, record.time, expected)
                     if is_last
-                    else replace(cursor, part=stop)
+                    else replace(cursor, part=stop, part_of=digest, expected=expected)
                 )
                 taken += await self._store(coming, life, cursor, missing)
                 start, missing = stop, _NOTHING
