@@ -75,7 +75,7 @@ def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, 
 def test_a_record_that_was_taken_in_part_hides_nothing_of_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, restarts: bool
 ) -> None:
-    """Three of its events are taken. Meanwhile it is dropped, or another one takes its place after a rollback."""
+    """Three of its events are taken. Then it is dropped, or another one takes its place after a rollback."""
     monkeypatch.setattr(link, "MOST_EVENTS", 3)
 
     async def main() -> None:

@@ -144,6 +144,8 @@ class Link:
         self._arrivals = arrivals
         self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
+        self.copied = 0
+        """How many parts of what sites tell were copied: a step that does this is slow, but not silent."""
         self.has_told_all = False
         """Whether all that the neighbour knows of sites was looked at since this router began."""
         self._cursor: LinkCursor | None = None
@@ -274,6 +276,7 @@ class Link:
             self._told.clear()  # it is unknown what is written: look at all of it again
             raise
         self._told[topic] = records[-1].seq
+        self.copied += 1
 
     # --- events ------------------------------------------------------------------------------------
 
