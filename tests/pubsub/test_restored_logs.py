@@ -17,11 +17,11 @@ from pubsub.backups import back_up, restore
 from pubsub.logs import heard, run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.log.contract import MOST_ENTRIES
 from tamis.pubsub.operating import replay
 from tamis.pubsub.publisher import Publisher
-from tamis.pubsub.records import EventHeader
+from tamis.pubsub.records import Delivery, EventHeader, Fields, event_body
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import connect
 from tamis.pubsub.sites import taken as taken_module
@@ -472,3 +472,56 @@ def test_numbers_that_are_used_again_where_one_was_missing_are_new() -> None:
     assert taken.add("life", 6, (60, 900))
     assert not taken.begins_again("life", 5, (50, 900)), "it has come"
     assert not taken.begins_again("life", 2, (20, 200)), "it has come"
+
+
+def test_an_event_under_the_life_of_a_rollback_stops_no_link(tmp_path: Path) -> None:
+    """That life has numbers of its own, and no event; a neighbour that is restored may claim otherwise."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            [ann] = await wanting(sites, "b")
+            bob = await sites.sites["a"].publisher("bob")
+            sites.back_up("a")
+            await publish(bob, 1)
+            await sites.settle()
+            await sites.restore("a")
+            await sites.settle(30)
+            assert await sites.heard(ann) == [{"n": 1}, ROLLBACK]
+            log = sites.sites["a"].log
+            life = Fields((await log.last(STATE, [keys.LIFE]))[keys.LIFE].body, "life").text("life")
+            header = EventHeader("bob", "a", f"rollback {life}", 0, 5, (("b", 2),), place=(10, 20))
+            number = await log.append(
+                EVENTS, [Entry("p0", keys.link_detail("x"), event_body(header.body(), b'{"n":2}'))]
+            )
+            lane = (keys.queue_topic("@b"), keys.lane(0, 0))
+            delivery = Delivery(1, (number,), 9, targets=((("b", 2),),))
+            await log.append(QUEUES, [Entry(*lane, delivery.body())])
+            await publish(await sites.sites["a"].publisher("bob"), 3)
+            await sites.settle(30)
+            assert sites.networks["b"].links["a"].trouble is None
+            assert (await sites.heard(ann))[-1] == {"n": 3}
+
+    run(main)
+
+
+def test_a_delivery_that_cannot_be_read_is_no_rollback(tmp_path: Path) -> None:
+    """Neither for a neighbour nor for a client: nobody knows its number."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            here, there = await wanting(sites, "a", "b")
+            bob = await sites.sites["a"].publisher("bob")
+            await publish(bob, 1, 2)
+            await sites.settle()
+            log = sites.sites["a"].log
+            found = await log.read(QUEUES)
+            lanes = {(one.topic, one.detail) for one in found if one.topic.startswith("q-")}
+            assert len(lanes) == 2
+            await log.append(QUEUES, [Entry(*lane, b"no delivery") for lane in sorted(lanes)])
+            await publish(bob, 3)
+            await sites.settle(30)
+            assert await sites.heard(here) == [{"n": 1}, {"n": 2}, ("lost", None), {"n": 3}]
+            assert await sites.heard(there) == [{"n": n} for n in (1, 2, 3)]
+            assert sites.routers["b"].counters.rollbacks == 0
+
+    run(main)
