@@ -454,7 +454,7 @@ def test_a_neighbour_that_does_not_answer_holds_up_no_other_link(tmp_path: Path)
 def test_a_link_that_copies_much_interest_is_not_down(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Copying takes longer than others wait, and longer than a silent neighbour counts as up."""
+    """Copying takes longer than others wait, and longer than a site counts as there without a sign."""
     caplog.set_level("INFO", "tamis.link")
 
     async def main() -> None:
@@ -467,6 +467,7 @@ def test_a_link_that_copies_much_interest_is_not_down(
 
             async def one_of(there: Any, topic: str) -> Any:
                 await asyncio.sleep(0)
+                sites.now += 1.0
                 return (await new_of(there, topic))[:1]
 
             async def copying(topic: str, records: Any) -> None:
@@ -489,11 +490,13 @@ def test_a_link_that_copies_much_interest_is_not_down(
             await sites.routers["c"].step()
             await sites.networks["c"].step()
             caplog.clear()
-            waits = 0
+            waits, was_away = 0, False
             while len(sites.routers["a"].table.others.of(keys.INTEREST)) < 20:
                 await sites.step()
                 waits += bool(network._steps)
-            assert waits > 3
+                was_away |= sites.networks["c"].working() != ("a",)
+            assert waits > 2
+            assert not was_away, "its neighbour had signs of life all the time"
             assert [record.message for record in caplog.records if record.__dict__.get("site") == "c"] == []
 
     run(main)

@@ -245,6 +245,7 @@ class Link:
         for topic in (keys.INTEREST, keys.ADVERTISED):
             while records := await self._new_of(there, topic):
                 await self._copy(topic, records)
+                await self._sign(there)  # it may take longer than a site without a sign counts as there
         for topic, records in vouching.items():
             await self._copy(topic, records)
         while records := await self._new_of(there, keys.APPLIED):
