@@ -69,6 +69,10 @@ RETRIES = 6
 RETRY_SECONDS = 0.25
 MOST_IN_FLIGHT = 500
 MOST_RANGES_IN_FLIGHT = 8
+MOST_LASTS = MOST_ENTRIES
+"""Last messages asked for in one request, of which servers take 1,024. Where it names none that is there, the
+server does not say what it knows, and the leader is asked for each: so a router asks for all keys that an
+append can have, with one that is there, at once."""
 NEAR = 4
 """Numbers that lie so close are read as one range, with what is in between."""
 FEW = 4
@@ -362,8 +366,8 @@ class NatsLog:
         if len(subjects) < FEW:
             unsure = subjects
         else:
-            for start in range(0, len(subjects), MOST_IN_FLIGHT):
-                unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
+            for part in _requests_of(subjects, self.largest):
+                unsure += await self._last_of(stream, part, end, found)
         try:
             answers = await self._leader(stream, [{"last_by_subj": subject} for subject in unsure])
         except ForbiddenError:
@@ -665,6 +669,23 @@ class NatsLog:
     async def _on_hint(self, message: "Msg") -> None:
         for grown in self._waiting.get(message.subject.rpartition(".")[2], ()):
             grown.set()
+
+
+def _requests_of(subjects: Sequence[str], most_bytes: int) -> list[list[str]]:
+    """Subjects in parts of which a request has room for each.
+
+    >>> _requests_of(["tamis.a.x", "tamis.a.y", "tamis.a.z"], 30)
+    [['tamis.a.x', 'tamis.a.y'], ['tamis.a.z']]
+    """
+    parts: list[list[str]] = [[]]
+    size = 0
+    for subject in subjects:
+        size += len(subject) + len('"", ')
+        if parts[-1] and (size > most_bytes or len(parts[-1]) == MOST_LASTS):
+            parts.append([])
+            size = len(subject)
+        parts[-1].append(subject)
+    return parts
 
 
 def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
