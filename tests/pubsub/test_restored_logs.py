@@ -10,6 +10,7 @@ without bound, or an append too large.
 import random
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,9 +196,9 @@ def test_a_client_gets_nothing_twice_that_its_own_log_routes_again(tmp_path: Pat
 
 @pytest.mark.parametrize("new", [1, 2, 3, 7])
 @pytest.mark.parametrize("is_in_place", [False, True])
-@pytest.mark.parametrize("acknowledges", [False, True])
+@pytest.mark.parametrize("acknowledges", ["nothing", "before the copy", "all", "all, and begins again"])
 def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
-    tmp_path: Path, acknowledges: bool, is_in_place: bool, new: int
+    tmp_path: Path, acknowledges: str, is_in_place: bool, new: int
 ) -> None:
     """Its queue is behind its position, at it or beyond it; its lanes count back, or go on by chance."""
 
@@ -212,13 +213,19 @@ def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
             await publish(bob, 1)
             await router.step()
             assert await heard(ann) == [{"n": 1}]
-            if acknowledges:
+            if acknowledges == "before the copy":
                 await ann.acknowledge()
             back_up(path)
             for number in (2, 3):
                 await publish(bob, number)
                 await router.step()
             assert await heard(ann) == [{"n": 2}, {"n": 3}]
+            if acknowledges.startswith("all"):
+                await ann.acknowledge()
+            begins_again = acknowledges.endswith("again")
+            if begins_again:
+                ann = await site.subscriber("ann")
+                assert await heard(ann) == []
             restore(path, is_in_place=is_in_place)
             bob = await site.publisher("bob")
             for number in range(10, 10 + new):
@@ -226,7 +233,10 @@ def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
                 for _ in range(3):  # it may have to take the partition again
                     await router.step()
             found = await heard(ann)
-            assert [item for item in found if item != ROLLBACK] == [{"n": n} for n in range(10, 10 + new)]
+            assert [item["n"] for item in found if item != ROLLBACK] == [
+                *([1] if begins_again else []),  # which it does not remember, nor does the copy
+                *range(10, 10 + new),
+            ]
             assert found.count(ROLLBACK) == 1
             await publish(bob, 20)
             await router.step()
@@ -270,6 +280,42 @@ def test_a_client_that_acknowledges_what_is_lost_hides_nothing_new(
             assert not is_in_place or ROLLBACK in found, "written before it was noticed"
             found = await heard(await site.subscriber("ann"))
             assert found in (new, [{"n": 1}, *new]), "nobody has acknowledged anything"
+
+    run(main)
+
+
+def test_a_client_that_looks_while_its_log_is_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has asked for the end of the lost log, and reads the copy: the seed 1081 of random histories."""
+
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site, connect(f"sqlite:{path}") as other:
+            ann = await other.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            back_up(path)
+            await publish(bob, 1)
+            await router.step()
+            assert await heard(ann) == [{"n": 1}]
+            read = other.log.read
+
+            async def restored(*what: Any, **how: Any) -> Any:
+                monkeypatch.setattr(other.log, "read", read)
+                restore(path)
+                return await read(*what, **how)
+
+            monkeypatch.setattr(other.log, "read", restored)
+            found = await heard(ann)
+            bob = await site.publisher("bob")
+            for number in range(10, 17):
+                await publish(bob, number)
+                for _ in range(3):
+                    await router.step()
+            found += await heard(ann)
+            assert found == [ROLLBACK, *({"n": n} for n in range(10, 17))]
 
     run(main)
 

@@ -126,7 +126,8 @@ class Subscriber:
         self._fetched = 0
         """The last record of the queue that is in the buffer or before it."""
         self._last: Record | None = None
-        """That record, as it was read: another one there means that the log was rolled back and has grown."""
+        """The last record that was looked into: another one there means that the log was rolled back and has
+        grown."""
         self._seen: tuple[int, int] = (0, 0)
         """Where the last item was that the caller has got."""
         self._start: tuple[int, int] = (0, 0)
@@ -313,7 +314,7 @@ class Subscriber:
         while True:
             is_known = record is not None and record.body
             reading = Reading.read(record.body) if record is not None and is_known else fresh or Reading("")
-            valid = await self._still_valid(reading)
+            valid, last = await self._still_valid(reading)
             mine = replace(valid, client=self._client, is_replay=False)
             try:
                 self._reading_seq = await self._log.append(
@@ -325,22 +326,23 @@ class Subscriber:
                     return False
                 continue
             self._position(mine)
+            self._last = last
             if valid is not reading:
                 self._buffer.append(Gap(ROLLBACK, None, self._seen))
             return True
 
-    async def _still_valid(self, reading: Reading) -> Reading:
-        """A position as it is, or moved back if the queue was rolled back behind it."""
+    async def _still_valid(self, reading: Reading) -> tuple[Reading, Record | None]:
+        """A position as it is, or moved back if the queue was rolled back behind it; and its record."""
         number = reading.looked_into
-        found = (await self._log.fetch(QUEUES, [number])).get(number) if reading.mark else None
+        found = (await self._log.fetch(QUEUES, [number])).get(number) if number else None
         if found is not None:
-            is_same = mark(found) == reading.mark
+            is_same = reading.mark in ("", mark(found))
         else:  # removed in good order, or lost
             is_same = not number or await self._log.end(QUEUES) >= number
         if is_same:
-            return reading
+            return reading, found if found is not None and found.topic == self._topic else None
         after = await last_by(self._log, QUEUES, self._topic, reading.time)
-        return Reading(reading.client, after, time=reading.time)
+        return Reading(reading.client, after, time=reading.time), None
 
     def _position(self, reading: Reading) -> None:
         self._reading = reading
@@ -472,6 +474,8 @@ class Subscriber:
         """Whether the log still has the last record that was read of it, or has removed it in good order."""
         there = records[0] if records and records[0].seq == last.seq else None
         if there is None and (there := (await self._log.fetch(QUEUES, [last.seq])).get(last.seq)) is None:
+            if await self._log.end(QUEUES) < last.seq:
+                return False
             self._last = None
             return True
         return there == last
