@@ -8,6 +8,7 @@ without bound, or an append too large.
 """
 
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from pubsub.backups import back_up, restore
 from pubsub.logs import heard, run
 from pubsub.several_sites import Sites
+from servers import NatsServer
 from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.log.contract import MOST_ENTRIES
@@ -280,6 +282,48 @@ def test_a_client_that_acknowledges_what_is_lost_hides_nothing_new(
             assert not is_in_place or ROLLBACK in found, "written before it was noticed"
             found = await heard(await site.subscriber("ann"))
             assert found in (new, [{"n": 1}, *new]), "nobody has acknowledged anything"
+
+    run(main)
+
+
+@pytest.mark.thorough
+def test_a_client_of_a_server_that_is_restored_misses_nothing(nats_program: str, tmp_path: Path) -> None:
+    """The store of a NATS server is replaced by a copy; the client connects again, and looks late."""
+    store, copy = tmp_path / "store", tmp_path / "copy"
+
+    async def main() -> None:
+        server = NatsServer(nats_program, tmp_path).start()
+        url = f"{server.url}/paris"
+        try:
+            async with connect(url, partitions=1) as site, connect(url) as other:
+                ann = await other.subscriber("ann")
+                await ann.subscribe("all", "TRUE")
+                router = Router(site.log, site.settings)
+
+                async def route(*numbers: int) -> None:
+                    bob = await site.publisher("bob")
+                    for number in numbers:
+                        await publish(bob, number)
+                        for _ in range(3):
+                            await router.step()
+
+                await route(1)
+                assert await heard(ann) == [{"n": 1}]
+                server.stop()
+                shutil.copytree(store, copy)
+                server.start()
+                await route(2, 3)
+                assert await heard(ann) == [{"n": 2}, {"n": 3}]
+                server.stop()
+                shutil.rmtree(store)
+                copy.rename(store)
+                server.start()
+                await route(*range(10, 17))
+                found = await heard(ann)
+                assert found.count(ROLLBACK) == 1
+                assert [item for item in found if item != ROLLBACK] == [{"n": n} for n in range(10, 17)]
+        finally:
+            server.stop()
 
     run(main)
 
