@@ -73,8 +73,11 @@ MOST_LASTS = MOST_ENTRIES
 """Last messages asked for in one request, of which servers take 1,024. Where it names none that is there, the
 server does not say what it knows, and the leader is asked for each: so a router asks for all keys that an
 append can have, with one that is there, at once."""
-NEAR = 4
-"""Numbers that lie so close are read as one range, with what is in between."""
+NEAR, NEAR_IF_DENSE = 4, 16
+"""Numbers that lie so close are read as one range, with what is in between. A request costs as much as about
+ten messages that nobody wants; if many are wanted of all, longer ranges leave fewer requests."""
+DENSE = 6
+"""At least each sixth number is wanted, between the first and the last."""
 FEW = 4
 """So few keys are asked of the leader at once."""
 STALE_SECONDS = 5.0
@@ -693,12 +696,18 @@ def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
 
     >>> _runs([1, 2, 4, 90, 200, 201, 202, 205])
     ([90], [(1, 4), (200, 6)])
+    >>> _runs([1, 7, 13, 19])
+    ([1, 7, 13, 19], [])
+    >>> _runs([1, 6, 11, 16, 17])
+    ([], [(1, 17)])
     """
+    is_dense = len(numbers) > 0 and numbers[-1] - numbers[0] < DENSE * (len(numbers) - 1)
+    near = NEAR_IF_DENSE if is_dense else NEAR
     alone: list[int] = []
     together: list[tuple[int, int]] = []
     first = last = -1
     for number in [*numbers, -1]:
-        if first >= 0 and 0 < number - last <= NEAR and number - first < MOST_ENTRIES:
+        if first >= 0 and 0 < number - last <= near and number - first < MOST_ENTRIES:
             last = number
             continue
         if first >= 0:
