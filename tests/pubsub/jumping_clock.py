@@ -1,9 +1,11 @@
 """A clock that is set, forwards and back, while a log uses it."""
 
 import random
+import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -17,13 +19,19 @@ class JumpingClock:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._ahead = 0
+        self._ahead = self._least = 0
 
     def jump(self) -> None:
         self._ahead = self._chance.choice([0, 1, -1, 24, -24]) * HOUR
 
+    def pass_time_of(self, path: Path) -> None:
+        """From now on the clock is not behind that of a log that is about to be lost, as the docs ask."""
+        with closing(sqlite3.connect(path)) as database:
+            [latest] = database.execute("SELECT value FROM about WHERE name = 'time'").fetchone()
+        self._least = max(self._least, latest * 1_000 + 1_000 - time.time_ns())
+
     def time_ns(self) -> int:
-        return time.time_ns() + self._ahead
+        return time.time_ns() + max(self._ahead, self._least)
 
     @contextmanager
     def used(self) -> Iterator[None]:

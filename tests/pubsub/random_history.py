@@ -151,6 +151,8 @@ class History:
         self.told_rollbacks = 0
         self.restored_at: int | None = None
         self.copied_at: int | None = None
+        self.in_copy: set[int] = set()
+        """What had been acknowledged when the log was copied: nobody may miss it."""
 
     async def process(self) -> Site:
         """What one process has: a log of its own."""
@@ -348,9 +350,11 @@ class History:
         source.close()
         target.close()
         self.copied_at = self.serial
+        self.in_copy = {event["serial"] for event in self.published}
         self.acknowledged = {reader.name: set(reader.acknowledged) for reader in self.readers}
 
     def restore(self) -> None:
+        self.clock.pass_time_of(self.path)
         for suffix in ("-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         shutil.copy(self.path.with_suffix(".backup"), self.path.with_suffix(".restored"))
@@ -399,9 +403,7 @@ class History:
     def judge(self) -> None:
         lost: set[int] = set()
         if self.restored_at is not None:
-            assert self.copied_at is not None
-            lost = {e["serial"] for e in self.published if self.copied_at < e["serial"] <= self.restored_at}
-            lost |= {e["serial"] for e in self.published if e["serial"] <= self.copied_at}
+            lost = {e["serial"] for e in self.published if e["serial"] <= self.restored_at} - self.in_copy
         for reader in self.readers:
             wanted = [e for e in self.published if self.wants(reader, e)]
             missing = {e["serial"] for e in wanted} - reader.all_heard

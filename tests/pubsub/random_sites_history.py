@@ -287,6 +287,7 @@ class SitesHistory:
 
     async def restore(self, name: str) -> None:
         await self.stop(name)
+        self.clock.pass_time_of(self.sites.path(name))
         backups.restore(self.sites.path(name))
         self.damage(name)
         # What was subscribed since the copy is forgotten with it, and those who did not know subscribe again.

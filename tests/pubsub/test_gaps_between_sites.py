@@ -18,6 +18,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log import EVENTS, STATE, Entry, FencedError, LogFullError
 from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import Drops, QueueLimits
+from tamis.pubsub.sites import link
 from tamis.pubsub.subscriber import Subscriber
 
 LINE = [("a", "b"), ("b", "c")]
@@ -65,6 +66,63 @@ def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, 
             await bob.publish({"n": 40})
             await sites.settle()
             assert await sites.heard(again) == [{"n": 40}]
+
+    run(main)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("how", ["dropped", "restored", "kept"])
+def test_a_record_that_was_taken_in_part_hides_nothing_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, restarts: bool
+) -> None:
+    """Three of its events are taken. Then it is dropped, or another one takes its place after a rollback."""
+    monkeypatch.setattr(link, "MOST_EVENTS", 3)
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=200) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await publishing(sites, ann)
+            sites.back_up("a")
+            taking = sites.networks["b"].links["a"]
+            store = taking._store
+
+            async def store_and_cut(*arguments: Any, **more: Any) -> int:
+                sites.cut.add(frozenset("ab"))
+                return await store(*arguments, **more)
+
+            monkeypatch.setattr(taking, "_store", store_and_cut)
+            await bob.publish([{"n": n} for n in range(1, 9)])
+            await sites.step()
+            await sites.step()
+            assert await sites.heard(ann) == [{"n": n} for n in (1, 2, 3)]
+            monkeypatch.setattr(taking, "_store", store)
+            if restarts:
+                await sites.stop("b")
+            if how == "restored":
+                await sites.restore("a")
+                bob = await sites.sites["a"].publisher("bob")
+            await bob.publish([{"n": n} for n in range(10, 18)])
+            for _ in range(2):
+                await sites.routers["a"].step()
+            if how == "dropped":
+                await sites.keeping("a").tidy()
+                await bob.publish([{"n": n} for n in (20, 21)])
+            if restarts:
+                await sites.start("b")
+                ann = await sites.sites["b"].subscriber("ann")
+            sites.cut.clear()
+            await sites.settle(30)
+            heard = await sites.heard(ann)
+            new = [item["n"] for item in heard if isinstance(item, dict) and item["n"] > 9]
+            if how == "dropped":
+                missing = sites.routers["b"].counters.missing
+                assert ("link", None) in heard
+                assert len(new) + missing == 5 + 8 + 2, "those of the first three are not missing"
+                assert new[-2:] == [20, 21]
+            else:
+                assert new == list(range(10, 18))
+                assert (("rollback", None) in heard) == (how == "restored")
 
     run(main)
 

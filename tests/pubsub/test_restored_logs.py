@@ -8,23 +8,28 @@ without bound, or an append too large.
 """
 
 import random
+import shutil
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pubsub.backups import back_up, restore
 from pubsub.logs import heard, run
 from pubsub.several_sites import Sites
+from servers import NatsServer
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.log.contract import MOST_ENTRIES
 from tamis.pubsub.operating import replay
 from tamis.pubsub.publisher import Publisher
-from tamis.pubsub.records import EventHeader
+from tamis.pubsub.records import Delivery, EventHeader, Fields, event_body
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import connect
 from tamis.pubsub.sites import taken as taken_module
 from tamis.pubsub.sites.coming import Came, Coming, fitting
+from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.taken import Life, Taken
 from tamis.pubsub.subscriber import Delivered, Subscriber
 
@@ -191,6 +196,223 @@ def test_a_client_gets_nothing_twice_that_its_own_log_routes_again(tmp_path: Pat
     run(main)
 
 
+@pytest.mark.parametrize("new", [1, 2, 3, 7])
+@pytest.mark.parametrize("is_in_place", [False, True])
+@pytest.mark.parametrize("acknowledges", ["nothing", "before the copy", "all", "all, and begins again"])
+def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
+    tmp_path: Path, acknowledges: str, is_in_place: bool, new: int
+) -> None:
+    """Its queue is behind its position, at it or beyond it; its lanes count back, or go on by chance."""
+
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site:
+            ann, eve = await site.subscriber("ann"), await site.subscriber("eve")
+            for reader in (ann, eve):
+                await reader.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            await publish(bob, 1)
+            await router.step()
+            assert await heard(ann) == [{"n": 1}]
+            if acknowledges == "before the copy":
+                await ann.acknowledge()
+            back_up(path)
+            for number in (2, 3):
+                await publish(bob, number)
+                await router.step()
+            assert await heard(ann) == [{"n": 2}, {"n": 3}]
+            if acknowledges.startswith("all"):
+                await ann.acknowledge()
+            begins_again = acknowledges.endswith("again")
+            if begins_again:
+                ann = await site.subscriber("ann")
+                assert await heard(ann) == []
+            restore(path, is_in_place=is_in_place)
+            bob = await site.publisher("bob")
+            for number in range(10, 10 + new):
+                await publish(bob, number)
+                for _ in range(3):  # it may have to take the partition again
+                    await router.step()
+            found = await heard(ann)
+            assert [item["n"] for item in found if item != ROLLBACK] == [
+                *([1] if begins_again else []),  # which it does not remember, nor does the copy
+                *range(10, 10 + new),
+            ]
+            assert found.count(ROLLBACK) == 1
+            await publish(bob, 20)
+            await router.step()
+            assert await heard(ann) == [{"n": 20}], "and what follows"
+            await ann.acknowledge()
+            assert await heard(await site.subscriber("ann")) == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("acknowledges", [None, 2, 3])
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_a_client_that_acknowledges_what_is_lost_hides_nothing_new(
+    tmp_path: Path, is_in_place: bool, acknowledges: int | None
+) -> None:
+    """All of it, or a part of a delivery; then it dies, before it reads what the log has now."""
+
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            await publish(bob, 1)
+            await router.step()
+            back_up(path)
+            await publish(bob, 2, 3, 4)
+            await router.step()
+            items = [await ann.next(timeout=10) for _ in range(4)]
+            restore(path, is_in_place=is_in_place)
+            bob = await site.publisher("bob")
+            for numbers in ((10, 11, 12), (13,)):
+                await publish(bob, *numbers)
+                for _ in range(3):
+                    await router.step()
+            await ann.acknowledge(None if acknowledges is None else items[acknowledges - 1])
+            new = [{"n": n} for n in range(10, 14)]
+            found = await heard(await site.subscriber("ann"))
+            assert [item for item in found if item != ROLLBACK] in (new, [{"n": 1}, *new])
+            assert not is_in_place or ROLLBACK in found, "written before it was noticed"
+            found = await heard(await site.subscriber("ann"))
+            assert found in (new, [{"n": 1}, *new]), "nobody has acknowledged anything"
+
+    run(main)
+
+
+@pytest.mark.thorough
+def test_a_client_of_a_server_that_is_restored_misses_nothing(nats_program: str, tmp_path: Path) -> None:
+    """The store of a NATS server is replaced by a copy; the client connects again, and looks late."""
+    store, copy = tmp_path / "store", tmp_path / "copy"
+
+    async def main() -> None:
+        server = NatsServer(nats_program, tmp_path).start()
+        url = f"{server.url}/paris"
+        try:
+            async with connect(url, partitions=1) as site, connect(url) as other:
+                ann = await other.subscriber("ann")
+                await ann.subscribe("all", "TRUE")
+                router = Router(site.log, site.settings)
+
+                async def route(*numbers: int) -> None:
+                    bob = await site.publisher("bob")
+                    for number in numbers:
+                        await publish(bob, number)
+                        for _ in range(3):
+                            await router.step()
+
+                await route(1)
+                assert await heard(ann) == [{"n": 1}]
+                server.stop()
+                shutil.copytree(store, copy)
+                server.start()
+                await route(2, 3)
+                assert await heard(ann) == [{"n": 2}, {"n": 3}]
+                server.stop()
+                shutil.rmtree(store)
+                copy.rename(store)
+                server.start()
+                await route(*range(10, 17))
+                found = await heard(ann)
+                assert found.count(ROLLBACK) == 1
+                assert [item for item in found if item != ROLLBACK] == [{"n": n} for n in range(10, 17)]
+        finally:
+            server.stop()
+
+    run(main)
+
+
+def test_a_client_that_looks_while_its_log_is_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has asked for the end of the lost log, and reads the copy: the seed 1081 of random histories."""
+
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site, connect(f"sqlite:{path}") as other:
+            ann = await other.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            back_up(path)
+            await publish(bob, 1)
+            await router.step()
+            assert await heard(ann) == [{"n": 1}]
+            read = other.log.read
+
+            async def restored(*what: Any, **how: Any) -> Any:
+                monkeypatch.setattr(other.log, "read", read)
+                restore(path)
+                return await read(*what, **how)
+
+            monkeypatch.setattr(other.log, "read", restored)
+            found = await heard(ann)
+            bob = await site.publisher("bob")
+            for number in range(10, 17):
+                await publish(bob, number)
+                for _ in range(3):
+                    await router.step()
+            found += await heard(ann)
+            assert found == [ROLLBACK, *({"n": n} for n in range(10, 17))]
+
+    run(main)
+
+
+def restore_queues_alone(path: Path) -> None:
+    """A copy of the queues in a log that has gone on: streams of NATS are backed up one by one."""
+    with sqlite3.connect(path) as database:
+        database.execute("ATTACH ? AS copy", (str(path.with_suffix(".backup")),))
+        database.execute("DELETE FROM queues WHERE seq > (SELECT max(seq) FROM copy.queues)")
+        database.execute(
+            "UPDATE sqlite_sequence SET seq = (SELECT max(seq) FROM copy.queues) WHERE name = 'queues'"
+        )
+    database.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_position_that_is_newer_than_its_queue_holds_up_nobody(
+    tmp_path: Path, is_open: bool, grows: bool
+) -> None:
+    async def main() -> None:
+        path = tmp_path / "site.db"
+        async with connect(f"sqlite:{path}", partitions=1) as site:
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            router = Router(site.log, site.settings)
+            bob = await site.publisher("bob")
+            await publish(bob, 1)
+            await router.step()
+            back_up(path)
+            for number in (2, 3):
+                await publish(bob, number)
+                await router.step()
+            assert await heard(ann) == [{"n": n} for n in (1, 2, 3)]
+            await ann.acknowledge()
+            restore_queues_alone(path)
+            for number in range(10, 17 if grows else 11):
+                await publish(bob, number)
+                for _ in range(3):
+                    await router.step()
+            ann = ann if is_open else await site.subscriber("ann")
+            found = await heard(ann)
+            assert found.count(ROLLBACK) == 1
+            assert [item["n"] for item in found if item != ROLLBACK] == [
+                *(() if is_open else (2, 3)),  # routed again, and the next client does not know them
+                *range(10, 17 if grows else 11),
+            ]
+            await ann.acknowledge()
+            assert await heard(await site.subscriber("ann")) == []
+
+    run(main)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_what_has_come_is_what_a_list_of_it_says(seed: int) -> None:
     """Events come in order or late, twice, and again in other lives with other numbers."""
@@ -272,6 +494,64 @@ def test_old_records_of_what_has_come_are_removed(tmp_path: Path) -> None:
     run(main)
 
 
+def test_an_event_that_overtakes_others_after_an_unnoticed_rollback_hides_none() -> None:
+    """Events 2 and 3 are lost and their numbers used again; the next one comes first, over another way."""
+    taken = Taken()
+    for number in (1, 2, 3):
+        assert taken.add("life", number, (20 + number, 100 * number))
+    assert taken.add("life", 4, (24, 900))  # looks like the event that follows
+    taken = Taken.read(taken.body())
+    assert taken.begins_again("life", 2, (22, 700))
+    assert taken.begins_again("life", 3, (23, 800))
+    assert taken.add("life", 5, (25, 950))
+    for number, place in [(1, (21, 100)), (2, (22, 200)), (3, (23, 300))]:
+        assert not taken.begins_again("life", number, place), "it came before the rollback"
+    for number, place in [(2, (22, 700)), (3, (23, 800)), (4, (24, 900)), (5, (25, 950))]:
+        assert not taken.begins_again("life", number, place), "it has come"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_comes_over_two_ways_around_an_unnoticed_rollback(seed: int) -> None:
+    """Each way keeps the order; some events go both ways. What is in the log comes once."""
+    chance = random.Random(seed)
+    log: list[tuple[int, int]] = []
+    ways: list[list[tuple[int, tuple[int, int]]]] = [[], []]
+    seen, taken, come = Ranges(), Taken(), list[tuple[int, int]]()
+    clock = 0
+
+    def publish_some() -> None:
+        nonlocal clock
+        for _ in range(chance.randrange(60)):
+            clock += chance.choice([0, 1, 5])
+            log.append((len(log) + 1, clock))
+            for way in chance.choice([[0], [0], [1], [1], [0, 1]]):
+                ways[way].append((len(log), log[-1]))
+
+    def let_come(way: int, count: int) -> None:
+        nonlocal taken
+        for number, place in ways[way][:count]:
+            if (taken.add if seen.add(number) else taken.begins_again)("life", number, place):
+                come.append(place)
+        del ways[way][:count]
+        if chance.random() < 0.3:
+            taken = Taken.read(taken.body())
+
+    publish_some()
+    for way in (0, 1):
+        let_come(way, 1_000)
+    if log:
+        del log[chance.randrange(len(log)) :]
+    clock += 1_000
+    for _ in range(4):
+        publish_some()
+        for way in chance.sample([0, 1, 0, 1], 4):
+            let_come(way, chance.randrange(40))
+    for way in (0, 1):
+        let_come(way, 1_000)
+    assert set(log) <= set(come), "nothing that the log has is missing"
+    assert len(set(come)) == len(come), "and nothing came twice"
+
+
 def test_numbers_that_are_used_again_where_one_was_missing_are_new() -> None:
     """Number 4 was on its way when the log was rolled back to its third event; nobody noticed."""
     taken = Taken()
@@ -282,3 +562,56 @@ def test_numbers_that_are_used_again_where_one_was_missing_are_new() -> None:
     assert taken.add("life", 6, (60, 900))
     assert not taken.begins_again("life", 5, (50, 900)), "it has come"
     assert not taken.begins_again("life", 2, (20, 200)), "it has come"
+
+
+def test_an_event_under_the_life_of_a_rollback_stops_no_link(tmp_path: Path) -> None:
+    """That life has numbers of its own, and no event; a neighbour that is restored may claim otherwise."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            [ann] = await wanting(sites, "b")
+            bob = await sites.sites["a"].publisher("bob")
+            sites.back_up("a")
+            await publish(bob, 1)
+            await sites.settle()
+            await sites.restore("a")
+            await sites.settle(30)
+            assert await sites.heard(ann) == [{"n": 1}, ROLLBACK]
+            log = sites.sites["a"].log
+            life = Fields((await log.last(STATE, [keys.LIFE]))[keys.LIFE].body, "life").text("life")
+            header = EventHeader("bob", "a", f"rollback {life}", 0, 5, (("b", 2),), place=(10, 20))
+            number = await log.append(
+                EVENTS, [Entry("p0", keys.link_detail("x"), event_body(header.body(), b'{"n":2}'))]
+            )
+            lane = (keys.queue_topic("@b"), keys.lane(0, 0))
+            delivery = Delivery(1, (number,), 9, targets=((("b", 2),),))
+            await log.append(QUEUES, [Entry(*lane, delivery.body())])
+            await publish(await sites.sites["a"].publisher("bob"), 3)
+            await sites.settle(30)
+            assert sites.networks["b"].links["a"].trouble is None
+            assert (await sites.heard(ann))[-1] == {"n": 3}
+
+    run(main)
+
+
+def test_a_delivery_that_cannot_be_read_is_no_rollback(tmp_path: Path) -> None:
+    """Neither for a neighbour nor for a client: nobody knows its number."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            here, there = await wanting(sites, "a", "b")
+            bob = await sites.sites["a"].publisher("bob")
+            await publish(bob, 1, 2)
+            await sites.settle()
+            log = sites.sites["a"].log
+            found = await log.read(QUEUES)
+            lanes = {(one.topic, one.detail) for one in found if one.topic.startswith("q-")}
+            assert len(lanes) == 2
+            await log.append(QUEUES, [Entry(*lane, b"no delivery") for lane in sorted(lanes)])
+            await publish(bob, 3)
+            await sites.settle(30)
+            assert await sites.heard(here) == [{"n": 1}, {"n": 2}, ("lost", None), {"n": 3}]
+            assert await sites.heard(there) == [{"n": n} for n in (1, 2, 3)]
+            assert sites.routers["b"].counters.rollbacks == 0
+
+    run(main)

@@ -451,6 +451,57 @@ def test_a_neighbour_that_does_not_answer_holds_up_no_other_link(tmp_path: Path)
     run(main, 120)
 
 
+def test_a_link_that_copies_much_interest_is_not_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copying takes longer than others wait, and longer than a site counts as there without a sign."""
+    caplog.set_level("INFO", "tamis.link")
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "c")], Generalising(covering=False)) as sites:
+            await sites.settle()
+            network = sites.networks["a"]
+            link = network.links["c"]
+            new_of, copy, wait = link._new_of, link._copy, asyncio.wait
+            copied: list[str] = []
+
+            async def one_of(there: Any, topic: str) -> Any:
+                await asyncio.sleep(0)
+                sites.now += 1.0
+                return (await new_of(there, topic))[:1]
+
+            async def copying(topic: str, records: Any) -> None:
+                await copy(topic, records)
+                copied.append(topic)
+
+            async def impatient(what: Any, *, timeout: float | None = None) -> Any:
+                """The time is over when the next part is copied."""
+                before = len(copied)
+                while len(copied) == before and not all(one.done() for one in what):
+                    await asyncio.sleep(0)
+                return await wait(what, timeout=0)
+
+            monkeypatch.setattr(link, "_new_of", one_of)
+            monkeypatch.setattr(link, "_copy", copying)
+            monkeypatch.setattr(asyncio, "wait", impatient)
+            network._link_seconds = 0
+            ann = await sites.sites["c"].subscriber("ann")
+            await ann.subscribe_many({f"s{n}": f"x = {n}" for n in range(20)})
+            await sites.routers["c"].step()
+            await sites.networks["c"].step()
+            caplog.clear()
+            waits, was_away = 0, False
+            while len(sites.routers["a"].table.others.of(keys.INTEREST)) < 20:
+                await sites.step()
+                waits += bool(network._steps)
+                was_away |= sites.networks["c"].working() != ("a",)
+            assert waits > 2
+            assert not was_away, "its neighbour had signs of life all the time"
+            assert [record.message for record in caplog.records if record.__dict__.get("site") == "c"] == []
+
+    run(main)
+
+
 def test_a_slow_link_works_and_is_waited_for_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

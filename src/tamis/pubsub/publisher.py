@@ -61,10 +61,9 @@ class _UnsureFullError(Exception):
 
     def __init__(self, full: LogFullError, count: int) -> None:
         super().__init__(str(full))
-        self.full = full
-        full.add_note(
-            f"an answer was lost before: it is unknown whether {count} events were published. "
-            "The same call, repeated within a minute, finds out and publishes them once"
+        self.full = LogFullError(
+            f"{full}; before that an answer was lost: it is unknown whether {count} events were published. "
+            "Repeat the same call next, within a minute: it finds out, and publishes each of them once"
         )
 
 

@@ -33,6 +33,8 @@ from tamis.pubsub.log.contract import (
     Log,
     Record,
     append_each,
+    last_by,
+    mark,
 )
 from tamis.pubsub.names import check_name, name_of, token
 from tamis.pubsub.records import (
@@ -123,6 +125,9 @@ class Subscriber:
         self._reading_seq = 0
         self._fetched = 0
         """The last record of the queue that is in the buffer or before it."""
+        self._last: Record | None = None
+        """The last record that was looked into: another one there means that the log was rolled back and has
+        grown."""
         self._seen: tuple[int, int] = (0, 0)
         """Where the last item was that the caller has got."""
         self._start: tuple[int, int] = (0, 0)
@@ -131,8 +136,8 @@ class Subscriber:
         self._places: dict[tuple[int, int], tuple[int, int, dict[str, int]]] = {}
         self._expected: dict[str, int] = {}
         self._end = 0
-        self._times: dict[int, tuple[int, str]] = {}
-        """When the records in the buffer were stored, and their partitions."""
+        self._records: dict[int, Record] = {}
+        """Those whose events are in the buffer, or not acknowledged."""
         self._seen_time = 0
         self._old_until = (0, 0, 0)
         """Time, record and part: what lies before was handed out before the log was rolled back."""
@@ -309,7 +314,8 @@ class Subscriber:
         while True:
             is_known = record is not None and record.body
             reading = Reading.read(record.body) if record is not None and is_known else fresh or Reading("")
-            mine = replace(reading, client=self._client, is_replay=False)
+            valid, last = await self._still_valid(reading)
+            mine = replace(valid, client=self._client, is_replay=False)
             try:
                 self._reading_seq = await self._log.append(
                     STATE, [Entry(*key, mine.body())], {key: record.seq if record is not None else 0}
@@ -320,14 +326,31 @@ class Subscriber:
                     return False
                 continue
             self._position(mine)
+            self._last = last
+            if valid is not reading:
+                self._buffer.append(Gap(ROLLBACK, None, self._seen))
             return True
+
+    async def _still_valid(self, reading: Reading) -> tuple[Reading, Record | None]:
+        """A position as it is, or moved back if the queue was rolled back behind it; and its record."""
+        number = reading.looked_into
+        found = (await self._log.fetch(QUEUES, [number])).get(number) if number else None
+        if found is not None:
+            is_same = reading.mark in ("", mark(found))
+        else:  # removed in good order, or lost
+            is_same = not number or await self._log.end(QUEUES) >= number
+        if is_same:
+            return reading, found if found is not None and found.topic == self._topic else None
+        after = await last_by(self._log, QUEUES, self._topic, reading.time)
+        return Reading(reading.client, after, time=reading.time), None
 
     def _position(self, reading: Reading) -> None:
         self._reading = reading
-        self._fetched = reading.after
+        self._fetched, self._last = reading.after, None
         self._expected = dict(reading.expected)
         self._seen = self._start = (reading.part_of, reading.part) if reading.part_of else (reading.after, 0)
         self._places.clear()
+        self._records.clear()
         self._partly_read = reading.part_of or None
 
     # --- reading -----------------------------------------------------------------------------------
@@ -350,11 +373,10 @@ class Subscriber:
                     await self._log.wait(QUEUES, self._end, min(WAIT_SECONDS, self._idle_seconds / 4))
         item = self._buffer.popleft()
         self._seen = item.place
-        for seq in [seq for seq in self._times if seq < item.place[0]]:
-            del self._times[seq]
-        self._seen_time, partition = self._times.get(item.place[0], (self._seen_time, ""))
-        if isinstance(item, Delivered):
-            self._handed[partition] = (item.number, item.time)
+        if (record := self._records.get(item.place[0])) is not None:
+            self._seen_time = record.time
+            if isinstance(item, Delivered):
+                self._handed[keys.partition_of_lane(record.detail)] = (item.number, item.time)
         return item
 
     async def _show_that_we_are_here(self) -> None:
@@ -393,7 +415,14 @@ class Subscriber:
             await self._roll_back()
             return True
         self._end = end
-        records = await self._log.read(QUEUES, topic=self._topic, after=self._fetched, most=READ_AT_ONCE)
+        # With the last record that was read: it shows that the log is still the same.
+        after = self._fetched - (self._last is not None)
+        records = await self._log.read(QUEUES, topic=self._topic, after=after, most=READ_AT_ONCE)
+        if self._last is not None and not await self._goes_on(self._last, records):
+            await self._roll_back()
+            return True
+        if records and records[0].seq == self._fetched:
+            del records[0]
         if not records:
             return False
         deliveries: dict[int, Delivery] = {}
@@ -421,9 +450,9 @@ class Subscriber:
             if (record.time, record.seq) < self._old_until[:2] and delivery.first:
                 # Of a log that was rolled back, what it still has of what we had.
                 self._expected[record.detail] = delivery.first + len(delivery.events)
-                self._fetched = record.seq
+                self._fetched, self._last = record.seq, record
                 continue
-            self._times[record.seq] = (record.time, keys.partition_of_lane(record.detail))
+            self._records[record.seq] = record
             expected = self._expected.get(record.detail, self._expected.get(ANY_LANE))
             if delivery.first and expected == 0 and record.detail not in self._expected:
                 drops = drops or await self._drops()
@@ -437,15 +466,25 @@ class Subscriber:
                 self._expected[record.detail] = delivery.first + len(delivery.events)
             else:
                 self._buffer.append(Gap("lost", None, (record.seq, 0)))
-            self._fetched = record.seq
+            self._fetched, self._last = record.seq, record
             self._places[record.seq, len(delivery.events)] = (record.seq, 0, dict(self._expected))
         return True
+
+    async def _goes_on(self, last: Record, records: list[Record]) -> bool:
+        """Whether the log still has the last record that was read of it, or has removed it in good order."""
+        there = records[0] if records and records[0].seq == last.seq else None
+        if there is None and (there := (await self._log.fetch(QUEUES, [last.seq])).get(last.seq)) is None:
+            if await self._log.end(QUEUES) < last.seq:
+                return False
+            self._last = None
+            return True
+        return there == last
 
     def _gap(self, record: Record, first: int, expected: int, drops: Drops) -> None:
         place = (record.seq, 0)
         if first < expected:
             # A lane never counts back, unless the log is an older copy that has grown again.
-            self._buffer.append(Gap("rollback", None, place))
+            self._buffer.append(Gap(ROLLBACK, None, place))
             return
         counts: dict[str, int] = {}
         number = expected
@@ -532,13 +571,13 @@ class Subscriber:
         self._end = 0
         self._old_until = (self._seen_time, *self._seen)
         self._note_rollback()
-        self._times.clear()
         queue, read = ((topic, token(self.name)) for topic in (keys.QUEUE, keys.READ))
         found = await self._log.last(STATE, [queue, read])
         is_there = queue in found and bool(found[queue].body)
         if not is_there or not await self._take_over(found.get(read)):
             await self.open()
-        self._buffer.append(Gap("rollback", None, self._seen))
+        if not any(isinstance(item, Gap) and item.reason == ROLLBACK for item in self._buffer):
+            self._buffer.append(Gap(ROLLBACK, None, self._seen))
 
     def _note_rollback(self) -> None:
         self._handed_before = [*self._handed_before, dict(self._handed)][-MOST_ROLLBACKS:]
@@ -562,11 +601,17 @@ class Subscriber:
                 self._places[max(before)] if before else (self._reading.after, 0, self._reading.expected)
             )
         reading = Reading(self._client, after, part, expected, part_of=seq if part else 0)
+        if (record := self._records.get(reading.looked_into)) is not None:
+            reading = replace(reading, mark=mark(record), time=record.time)
+        else:
+            reading = replace(reading, mark=self._reading.mark, time=self._reading.time)
         if _progress(reading) <= _progress(self._reading):
             return
         if await self._write_reading(reading):
             for place in [place for place in self._places if place[0] < after]:
                 del self._places[place]
+            for number in [number for number in self._records if number < after]:
+                del self._records[number]
 
     async def _write_reading(self, reading: Reading) -> bool:
         key = (keys.READ, token(self.name))
@@ -598,7 +643,10 @@ class Subscriber:
             return False
         reading = Reading.read(record.body)
         if reading.client == self._client:
-            # Nobody: the connection was made again, or the answer to what we wrote was lost.
+            # Nobody: the connection was made again, to what may be another log; or an answer was lost.
+            if self._last is not None and not await self._goes_on(self._last, []):
+                await self._roll_back()
+                return False
             self._reading_seq = record.seq
             return True
         if reading.is_replay:

@@ -8,6 +8,7 @@ log at once.
 import asyncio
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -315,6 +316,25 @@ def test_the_write_ahead_log_does_not_stay_as_large_as_it_once_was(
         assert wal.stat().st_size <= 1_000_000
         assert len(await log.read(EVENTS)) == 1
         reader.close()
+        await log.close()
+
+    run(main)
+
+
+def test_a_transaction_that_a_full_disk_has_ended_hides_no_error(tmp_path: Path) -> None:
+    """A router met it while it trimmed: it could not undo what was undone already, and ended."""
+
+    async def main() -> None:
+        log = await open_log(f"sqlite:{tmp_path}/site.db")
+        await log.append(EVENTS, [Entry("p0", "s", b"x")])
+        with closing(sqlite3.connect(tmp_path / "site.db")) as database:
+            database.execute(
+                "CREATE TRIGGER full BEFORE DELETE ON events "
+                "BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END"
+            )
+        with pytest.raises(LogError, match="disk is full"):
+            await log.trim(EVENTS, 9, "p0")
+        assert await log.append(EVENTS, [Entry("p0", "s", b"y")]) == 2
         await log.close()
 
     run(main)

@@ -134,6 +134,30 @@ def test_last_values_that_do_not_fit_into_one_answer(log_url: str) -> None:
     run(main)
 
 
+def test_keys_that_are_missing_cost_one_request_with_one_that_is_there(
+    nats: Nats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as a router writes to for the first time; the leader was asked for each of the first 500."""
+
+    async def main() -> None:
+        log: Any = await open_log(f"{nats.url}/{next(_sites)}")
+        await log.append(QUEUES, [Entry("cursor", "0", b"x")])
+        asked: list[int] = []
+        leader = log._leader
+
+        async def counting(stream: str, requests: Any) -> Any:
+            asked.append(len(requests))
+            return await leader(stream, requests)
+
+        monkeypatch.setattr(log, "_leader", counting)
+        lanes = [(f"q-s{number}", "0.4") for number in range(999)]
+        assert set(await log.last(QUEUES, [*lanes, ("cursor", "0")])) == {("cursor", "0")}
+        assert sum(asked) == 0
+        await log.close()
+
+    run(main)
+
+
 HEADERS: list[dict[str, str]] = [
     {"Status": "503"},
     {"Status": "204", "Description": "EOB", "Nats-Last-Sequence": "99"},

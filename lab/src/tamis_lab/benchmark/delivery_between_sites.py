@@ -27,6 +27,7 @@ from tamis.pubsub.service.memory import freeze
 from tamis.pubsub.sites.interest import Generalising, InterestEntry
 from tamis.pubsub.sites.link import GOSSIP_SECONDS
 from tamis.pubsub.sites.network import Network
+from tamis.pubsub.sites.ways import topology_of
 from tamis_lab.benchmark.delivery_steps import (
     BATCH,
     SUBSCRIBERS,
@@ -123,10 +124,25 @@ class Cluster:
             quiet = 0 if done else quiet + 1
 
     async def introduce(self) -> None:
-        """Route until all sites know what each wants."""
-        for _ in range(QUIET):
+        """Route until all sites know what each wants, and that all links work.
+
+        While a site is busy with much interest, the others may believe that it is away, and tell so. Events
+        would then wait for it, or take other ways.
+        """
+        rounds = 0
+        while rounds < QUIET:
             await self.settle()
             await asyncio.sleep(GOSSIP_SECONDS)
+            rounds = rounds + 1 if self._are_linked() else 0
+
+    def _are_linked(self) -> bool:
+        """Whether every site has told that all its links work, and every other one has heard it."""
+        everybody = {site.settings.site for site in self.sites}
+        for router, site in zip(self.routers, self.sites, strict=True):
+            links = topology_of(router.table, site.settings.site).links
+            if any(name not in links or set(links[name].working) != everybody - {name} for name in everybody):
+                return False
+        return True
 
     async def publish(self, bodies: Sequence[str]) -> None:
         """Publish a third of the events at each site."""

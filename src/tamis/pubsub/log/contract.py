@@ -22,6 +22,7 @@ topic and a detail.
 `time` is the log's own clock when the record was stored, in UTC microseconds.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -118,6 +119,16 @@ class Record(NamedTuple):
     body: bytes
 
 
+def mark(record: Record) -> str:
+    """A digest by which a record is known again.
+
+    >>> mark(Record(1, "p0", "s", 0, b"x")) == mark(Record(1, "p0", "s", 9, b"y"))
+    False
+    """
+    content = f"{record.topic}.{record.detail} {record.time} ".encode() + record.body
+    return hashlib.blake2b(content, digest_size=8).hexdigest()
+
+
 def check_name(topic: str | None, name: str) -> None:
     """A name is looked for within a topic.
 
@@ -210,3 +221,17 @@ async def append_each(log: Log, stream: str, entries: Sequence[Entry]) -> int:
             for entry in part:
                 last = await log.append(stream, [entry])
     return last
+
+
+async def last_by(log: Log, stream: str, topic: str, time: int) -> int:
+    """The number of the last record of a topic that was stored by a time; 0 if there is none.
+
+    In a log that was rolled back, what is stored later than what was read before is new.
+    """
+    number = 0
+    while records := await log.read(stream, topic=topic, after=number, to_end=True):
+        for record in records:
+            if record.time > time:
+                return number
+            number = record.seq
+    return number

@@ -69,8 +69,15 @@ RETRIES = 6
 RETRY_SECONDS = 0.25
 MOST_IN_FLIGHT = 500
 MOST_RANGES_IN_FLIGHT = 8
-NEAR = 4
-"""Numbers that lie so close are read as one range, with what is in between."""
+MOST_LASTS = MOST_ENTRIES
+"""Last messages asked for in one request, of which servers take 1,024. Where it names none that is there, the
+server does not say what it knows, and the leader is asked for each: so a router asks for all keys that an
+append can have, with one that is there, at once."""
+NEAR, NEAR_IF_DENSE = 4, 16
+"""Numbers that lie so close are read as one range, with what is in between. A request costs as much as about
+ten messages that nobody wants; if many are wanted of all, longer ranges leave fewer requests."""
+DENSE = 6
+"""At least each sixth number is wanted, between the first and the last."""
 FEW = 4
 """So few keys are asked of the leader at once."""
 STALE_SECONDS = 5.0
@@ -362,8 +369,8 @@ class NatsLog:
         if len(subjects) < FEW:
             unsure = subjects
         else:
-            for start in range(0, len(subjects), MOST_IN_FLIGHT):
-                unsure += await self._last_of(stream, subjects[start : start + MOST_IN_FLIGHT], end, found)
+            for part in _requests_of(subjects, self.largest):
+                unsure += await self._last_of(stream, part, end, found)
         try:
             answers = await self._leader(stream, [{"last_by_subj": subject} for subject in unsure])
         except ForbiddenError:
@@ -667,17 +674,40 @@ class NatsLog:
             grown.set()
 
 
+def _requests_of(subjects: Sequence[str], most_bytes: int) -> list[list[str]]:
+    """Subjects in parts of which a request has room for each.
+
+    >>> _requests_of(["tamis.a.x", "tamis.a.y", "tamis.a.z"], 30)
+    [['tamis.a.x', 'tamis.a.y'], ['tamis.a.z']]
+    """
+    parts: list[list[str]] = [[]]
+    size = 0
+    for subject in subjects:
+        size += len(subject) + len('"", ')
+        if parts[-1] and (size > most_bytes or len(parts[-1]) == MOST_LASTS):
+            parts.append([])
+            size = len(subject)
+        parts[-1].append(subject)
+    return parts
+
+
 def _runs(numbers: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
     """Sorted numbers as single ones, and as ranges (first, count) where few in between are not wanted.
 
     >>> _runs([1, 2, 4, 90, 200, 201, 202, 205])
     ([90], [(1, 4), (200, 6)])
+    >>> _runs([1, 7, 13, 19])
+    ([1, 7, 13, 19], [])
+    >>> _runs([1, 6, 11, 16, 17])
+    ([], [(1, 17)])
     """
+    is_dense = len(numbers) > 0 and numbers[-1] - numbers[0] < DENSE * (len(numbers) - 1)
+    near = NEAR_IF_DENSE if is_dense else NEAR
     alone: list[int] = []
     together: list[tuple[int, int]] = []
     first = last = -1
     for number in [*numbers, -1]:
-        if first >= 0 and 0 < number - last <= NEAR and number - first < MOST_ENTRIES:
+        if first >= 0 and 0 < number - last <= near and number - first < MOST_ENTRIES:
             last = number
             continue
         if first >= 0:

@@ -182,7 +182,7 @@ class SqliteLog:
                 )
                 database.execute("COMMIT")
             except BaseException:
-                database.execute("ROLLBACK")
+                _undo(database)
                 raise
             database.execute(f"PRAGMA incremental_vacuum({FREE_PAGES_PER_TRIM})").fetchall()
             if _bytes(Path(f"{self._path}-wal")) > MOST_WAL_BYTES:
@@ -306,7 +306,7 @@ def _prepare(database: sqlite3.Connection, path: Path, most_bytes: int | None) -
         known = dict(database.execute("SELECT name, value FROM about"))
         database.execute("COMMIT")
     except BaseException:
-        database.execute("ROLLBACK")
+        _undo(database)
         raise
     if known["format"] != FORMAT:
         raise LogError(
@@ -356,10 +356,14 @@ def _append(
             database.execute("UPDATE about SET value = ? WHERE name = 'time'", (now,))
         database.execute("COMMIT")
     except BaseException:
-        if database.in_transaction:  # a full disk may have ended it
-            database.execute("ROLLBACK")
+        _undo(database)
         raise
     return last
+
+
+def _undo(database: sqlite3.Connection) -> None:
+    if database.in_transaction:  # a full disk may have ended it
+        database.execute("ROLLBACK")
 
 
 def _check_room(database: sqlite3.Connection, stream: str, size: int, limit: int) -> None:

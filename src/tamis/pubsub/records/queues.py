@@ -210,11 +210,24 @@ class Reading:
     """An operator has set it: the client goes on from here."""
     part_of: int = 0
     """Which record `part` is of; 0 in records of releases that did not say, where it is the next one."""
+    mark: str = ""
+    """A digest of the last record that was read, to its end or in part: another one there means that the log
+    was rolled back."""
+    time: int = 0
+    """When that record was stored: what was stored since then is new."""
 
     def body(self) -> bytes:
         """The record."""
         position = {"after": self.after, "part": self.part, "expected": self.expected}
-        return write({"client": self.client, **position}, {"replay": self.is_replay, "of": self.part_of})
+        known = {"mark": self.mark, "time": self.time}
+        return write(
+            {"client": self.client, **position}, {"replay": self.is_replay, "of": self.part_of, **known}
+        )
+
+    @property
+    def looked_into(self) -> int:
+        """The last record that was read, to its end or in part."""
+        return self.part_of or self.after
 
     @classmethod
     def read(cls, body: bytes) -> "Reading":
@@ -227,6 +240,8 @@ class Reading:
             fields.counts("expected"),
             fields.optional("replay", lambda value: isinstance(value, bool)) or False,
             fields.number("of", 0),
+            fields.text("mark", ""),
+            fields.number("time", 0),
         )
 
 

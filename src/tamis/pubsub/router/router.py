@@ -36,6 +36,8 @@ from tamis.pubsub.log.contract import (
     LogUnavailableError,
     Record,
     StreamLostError,
+    last_by,
+    mark,
 )
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
@@ -54,7 +56,7 @@ from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.event_reader import EventReader
 from tamis.pubsub.router.matching import Matched, Wanted, match
 from tamis.pubsub.router.projection import project, projection_id
-from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.advertised import Promise
 from tamis.pubsub.sites.ways import site_deliveries
 
@@ -362,13 +364,7 @@ class Router:
             return cursor
         # What was stored since then is new, whatever its number.
         logger.error("the log was rolled back", extra={"stream": EVENTS, "routed": cursor.position})
-        position = 0
-        topic = keys.partition_topic(partition)
-        while records := await self.log.read(EVENTS, topic=topic, after=position, to_end=True):
-            for record in records:
-                if record.time > cursor.time:
-                    return replace(cursor, position=position, mark="", done="", until=0)
-                position = record.seq
+        position = await last_by(self.log, EVENTS, keys.partition_topic(partition), cursor.time)
         return replace(cursor, position=position, mark="", done="", until=0)
 
     # --- routing -----------------------------------------------------------------------------------

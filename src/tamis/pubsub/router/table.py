@@ -12,7 +12,6 @@ nothing is routed by what is left of it, and events wait until it is restored.
 
 import asyncio
 import bisect
-import hashlib
 import json
 import logging
 import os
@@ -27,7 +26,7 @@ import tamis
 from tamis._kernel import Expression
 from tamis.errors import TamisError
 from tamis.pubsub import keys
-from tamis.pubsub.log.contract import STATE, STATE_IS_GONE, Log, Record, StreamLostError
+from tamis.pubsub.log.contract import STATE, STATE_IS_GONE, Log, Record, StreamLostError, mark
 from tamis.pubsub.names import name_of, token
 from tamis.pubsub.records import (
     DEFAULT_PRIORITY,
@@ -82,16 +81,6 @@ def owner_of(text: str) -> Owner:
     """
     name, priority, unsure = text.split("|")
     return Owner(name, int(priority), unsure == "1")
-
-
-def mark(record: Record) -> str:
-    """A digest by which a record is known again.
-
-    >>> mark(Record(1, "p0", "s", 0, b"x")) == mark(Record(1, "p0", "s", 9, b"y"))
-    False
-    """
-    content = f"{record.topic}.{record.detail} {record.time} ".encode() + record.body
-    return hashlib.blake2b(content, digest_size=8).hexdigest()
 
 
 class Table:

@@ -26,6 +26,8 @@ from tamis.pubsub.log.contract import (
     LogError,
     Record,
     append_each,
+    last_by,
+    mark,
 )
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
@@ -52,7 +54,7 @@ from tamis.pubsub.records import (
 )
 from tamis.pubsub.router.arrivals import Arrival, Arrivals
 from tamis.pubsub.router.counters import Counters
-from tamis.pubsub.router.table import Table, mark
+from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.coming import Came, Coming, Headers, fitting, origin_of
 from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.ranges import Ranges
@@ -124,6 +126,8 @@ class Link:
         """Why the link is down; None while it works."""
         self._log = log
         self._here = settings.site
+        self._topic = keys.queue_topic(f"@{self._here}")
+        """Our queue at the neighbour."""
         self._to_here = to_targets([(self._here, 0)]).removesuffix(b"0]]}")
         self._table = table
         self._open_log = open_log
@@ -140,6 +144,8 @@ class Link:
         self._arrivals = arrivals
         self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
+        self.copied = 0
+        """How many parts of what sites tell were copied: a step that does this is slow, but not silent."""
         self.has_told_all = False
         """Whether all that the neighbour knows of sites was looked at since this router began."""
         self._cursor: LinkCursor | None = None
@@ -239,6 +245,7 @@ class Link:
         for topic in (keys.INTEREST, keys.ADVERTISED):
             while records := await self._new_of(there, topic):
                 await self._copy(topic, records)
+                await self._sign(there)  # it may take longer than a site without a sign counts as there
         for topic, records in vouching.items():
             await self._copy(topic, records)
         while records := await self._new_of(there, keys.APPLIED):
@@ -270,13 +277,13 @@ class Link:
             self._told.clear()  # it is unknown what is written: look at all of it again
             raise
         self._told[topic] = records[-1].seq
+        self.copied += 1
 
     # --- events ------------------------------------------------------------------------------------
 
     async def _take(self, there: Log) -> int:
         cursor, life = await self._position(there)
-        topic = f"q-=40{token(self._here)}"
-        records = await there.read(QUEUES, topic=topic, after=cursor.after, most=TAKE_AT_ONCE)
+        records = await there.read(QUEUES, topic=self._topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken, began = 0, self._clock()
         for record in records:
             if record is not records[0] and self._clock() - began > STEP_SECONDS:
@@ -284,14 +291,12 @@ class Link:
             delivery, is_lane = _delivery(record), _LANE.fullmatch(record.detail) is not None
             if there.generation != self._generation:
                 return taken  # what was read may be of another log: look again
-            start = cursor.part
+            start = cursor.taken_of(record)
             if not start and cursor.counts_back(record.detail, delivery.first):
                 self._cursor, self._is_older = None, True
                 return taken  # begin with what is new in it
             missing = _NOTHING if start else await self._missing(there, cursor, record.detail, delivery.first)
-            expected = cursor.expected
-            if is_lane:
-                expected = {**expected, record.detail: delivery.first + len(delivery.events)}
+            digest = mark(record)
             while True:
                 stop = min(start + MOST_EVENTS, len(delivery.events))
                 # Not all at once: a neighbour may list more than this machine's memory holds.
@@ -309,11 +314,14 @@ class Link:
                 )
                 stop = start + len(coming)
                 missing = missing._replace(events=missing.events + coming.count(None))
-                is_last = stop == len(delivery.events)
+                is_last = stop >= len(delivery.events)
+                expected = cursor.expected
+                if is_lane:
+                    expected = {**expected, record.detail: delivery.first + stop}
                 cursor = (
-                    LinkCursor(record.seq, 0, life, mark(record), record.time, expected)
+                    LinkCursor(record.seq, 0, life, digest, record.time, expected)
                     if is_last
-                    else replace(cursor, part=stop)
+                    else replace(cursor, part=stop, part_of=digest, expected=expected)
                 )
                 taken += await self._store(coming, life, cursor, missing)
                 start, missing = stop, _NOTHING
@@ -321,7 +329,7 @@ class Link:
                     break
         if records:
             reading = Reading(self._here, cursor.after)
-            await there.append(STATE, [Entry(keys.READ, topic.removeprefix("q-"), reading.body())])
+            await there.append(STATE, [Entry(keys.READ, self._topic.removeprefix("q-"), reading.body())])
         return taken
 
     async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
@@ -368,18 +376,9 @@ class Link:
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
         if is_rolled_back:
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
-            cursor = await self._first_new(there, cursor)
+            after = await last_by(there, QUEUES, self._topic, cursor.time)
+            cursor = LinkCursor(after, time=cursor.time)
         return replace(cursor, life=life), is_rolled_back
-
-    async def _first_new(self, there: Log, cursor: LinkCursor) -> LinkCursor:
-        """The position behind the records of a rolled-back queue that were taken before."""
-        after, topic = 0, f"q-=40{token(self._here)}"
-        while records := await there.read(QUEUES, topic=topic, after=after, to_end=True):
-            for record in records:
-                if record.time > cursor.time:
-                    return LinkCursor(after, time=cursor.time)
-                after = record.seq
-        return LinkCursor(after, time=cursor.time)
 
     async def _store(
         self,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tamis.pubsub.log.contract import Record, mark
 from tamis.pubsub.records import Fields, write
 from tamis.pubsub.subscriber import ANY_LANE
 
@@ -19,7 +20,7 @@ class LinkCursor:
 
     after: int = 0
     part: int = 0
-    """How many events of the next record are taken."""
+    """How many events of a record behind it are taken."""
     life: str = ""
     mark: str = ""
     """A digest of the last record that was taken: another one there means that the log was rolled back."""
@@ -27,12 +28,14 @@ class LinkCursor:
     """When that record was stored. In a log that was rolled back, older records were taken."""
     expected: dict[str, int] = field(default_factory=dict)
     """The next number of each lane of the queue: a higher one says that events were dropped there."""
+    part_of: str = ""
+    """A digest of the record that `part` is of. Releases that did not say meant the next one."""
 
     def body(self) -> bytes:
         """The record."""
         position = {"after": self.after, "part": self.part}
         life = {"life": self.life, "mark": self.mark, "time": self.time}
-        return write({**position, **life, "expected": self.expected})
+        return write({**position, **life, "expected": self.expected}, {"of": self.part_of})
 
     @classmethod
     def read(cls, body: bytes) -> "LinkCursor":
@@ -45,7 +48,17 @@ class LinkCursor:
             fields.text("mark", ""),
             fields.number("time", 0),
             fields.counts("expected"),
+            fields.text("of", ""),
         )
+
+    def taken_of(self, record: Record) -> int:
+        """How many events of a record are taken.
+
+        >>> record = Record(8, "q-=40b", "0.4", 0, b"{}")
+        >>> [LinkCursor(7, 2, part_of=of).taken_of(record) for of in (mark(record), "another", "")]
+        [2, 0, 2]
+        """
+        return self.part if not self.part_of or self.part_of == mark(record) else 0
 
     def missing(self, lane: str, first: int) -> range:
         """The deliveries that are missing before one.

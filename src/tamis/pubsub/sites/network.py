@@ -111,6 +111,8 @@ class Network:
         """Links whose neighbours have not answered yet."""
         self._started: dict[str, float] = {}
         """When the last step of each link began."""
+        self._copied: dict[str, tuple[int, float]] = {}
+        """What each link had copied when its step began, or when this had last grown, and when that was."""
         self._slow: set[str] = set()
         """Links whose last step took longer than the others wait: they wait for it no more."""
         self._up: set[str] = set()
@@ -153,12 +155,13 @@ class Network:
         """Let a link take what there is. One that must wait for its neighbour goes on while others work."""
         name, is_slow = link.neighbour, link.neighbour in self._slow
         if (step := self._steps.get(name)) is None:
+            self._copied[name] = link.copied, time.monotonic()
             step = self._steps[name] = asyncio.create_task(self._timed(link))
             await asyncio.wait({step}, timeout=0 if is_slow else self._patience_seconds)
         if not step.done():
             self._slow.add(name)
-            # A slow link works as long as its steps end; a silent one is noticed later.
-            if name in self._up and (not is_slow or self._since(name) > self._link_seconds):
+            # A slow link works as long as its steps end, or copy something; a silent one is noticed later.
+            if name in self._up and self._is_silent(link) and (not is_slow or self._is_late(name)):
                 link.trouble = "the neighbour does not answer"
                 self._report_down(name, link.trouble)
             return 0
@@ -182,6 +185,17 @@ class Network:
         finally:
             if self._since(name) <= self._patience_seconds:
                 self._slow.discard(name)
+
+    def _is_silent(self, link: Link) -> bool:
+        """Whether a link has copied nothing since this was last asked."""
+        if link.copied == self._copied[link.neighbour][0]:
+            return True
+        self._copied[link.neighbour] = link.copied, time.monotonic()
+        return False
+
+    def _is_late(self, name: str) -> bool:
+        """Whether the step of a link has copied nothing for long."""
+        return time.monotonic() - self._copied[name][1] > self._link_seconds
 
     def _since(self, name: str) -> float:
         """For how long the step of a link has been under way."""

@@ -12,7 +12,11 @@ first and the last event of each, tell of every place whether an event there can
     place             20   35   36         50   51
     runs             (7-9 at 20-36)       (11-12 at 50-51)       may come still: 37 to 49, and from 52 on
 
-After a rollback, places are used again, too, but what is stored then is later than everything before.
+After a rollback, places are used again, too, but what is stored then is later than everything before. Where
+nobody on the way has noticed the rollback, numbers are used again under the name of the same life. Then the
+first event of the new life that comes may look like the one that follows the old life, although others that
+it has overtaken have numbers of old events. So a life also remembers its longest *pauses*: each says that up
+to a number everything was stored by some time, and what comes with such a number and a later time is new.
 """
 
 from bisect import bisect_right
@@ -25,20 +29,32 @@ MOST_LIVES = 16
 MOST_RUNS = 1_000
 """A neighbour can make as many holes as it likes. Beyond so many runs, the earliest hole is closed."""
 
+MOST_PAUSES, LAST_PAUSES = 8, 4
+"""So many are kept: the last ones, and otherwise the longest. A log that is restored has a long one."""
+
 _Run = list[int]
 """First and last number, first and last place."""
+_Pause = list[int]
+"""The last number before a pause, its place and time, and how long nothing was stored then."""
 
 
 class Life:
     """What has come of one life of a log."""
 
-    __slots__ = ("name", "runs", "until")
+    __slots__ = ("name", "pauses", "runs", "until")
 
-    def __init__(self, name: str, until: int = 0, runs: list[_Run] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        until: int = 0,
+        runs: list[_Run] | None = None,
+        pauses: list[_Pause] | None = None,
+    ) -> None:
         """`until` is the time of the latest event."""
         self.name = name
         self.until = until
         self.runs = runs or []
+        self.pauses = pauses or []
 
     def has(self, number: int) -> bool:
         """Whether the event with a number has come."""
@@ -48,10 +64,16 @@ class Life:
     def covers(self, place: Place) -> bool:
         """Whether nothing that lies there can come any more."""
         number, time = place
-        if time > self.until:
+        if time > self.until or any(lies >= number and before < time for _, lies, before, _ in self.pauses):
             return False
         at = bisect_right(self.runs, number, key=_first_place) - 1
         return at >= 0 and number <= self.runs[at][3]
+
+    def ends_before(self, number: int, time: int) -> bool:
+        """Whether the event of this life with a number was certainly stored before a time."""
+        return time > self.until or any(
+            last >= number and before < time for last, _, before, _ in self.pauses
+        )
 
     def is_closed_to(self, number: int, place: Place) -> bool:
         """Whether an event is of a later life of the same name.
@@ -65,7 +87,10 @@ class Life:
         """An event has come. One that is out of order tells nothing of those around it, and is left out."""
         lies, time = place
         runs = self.runs
-        self.until = max(self.until, time)
+        if time > self.until:
+            if runs and number > runs[-1][1]:
+                self._pause(time)
+            self.until = time
         if runs and runs[-1][1] + 1 == number and lies > runs[-1][3]:  # nearly always
             runs[-1][1::2] = number, lies
             return
@@ -78,6 +103,14 @@ class Life:
         joined += [run for run in after if run[0] == number + 1]
         start = at - (joined[0] in before)
         runs[start : start + len(joined) - 1] = [[joined[0][0], joined[-1][1], joined[0][2], joined[-1][3]]]
+
+    def _pause(self, time: int) -> None:
+        """The next event was stored at a later time than all that have come."""
+        _, number, _, lies = self.runs[-1]
+        pauses = self.pauses
+        pauses.append([number, lies, self.until, time - self.until])
+        if len(pauses) > MOST_PAUSES:
+            pauses.remove(min(pauses[:-LAST_PAUSES], key=_length))
 
 
 class Taken:
@@ -112,7 +145,8 @@ class Taken:
         Then the log was rolled back, and whoever sent it has not noticed.
         """
         before = [one for one in self.lives if one.name == life and one.has(number)]
-        if not before or any(place[1] <= one.until for one in before) or self._is_old(None, place):
+        is_later = all(one.ends_before(number, place[1]) for one in before)
+        if not (before and is_later) or self._is_old(None, place):
             return False
         mine = self._latest(life)
         self._add(self._begun(life) if mine is None or mine in before else mine, number, place)
@@ -138,7 +172,7 @@ class Taken:
 
     def body(self) -> bytes:
         """The record."""
-        return write({"lives": [[one.name, one.until, one.runs] for one in self.lives]})
+        return write({"lives": [[one.name, one.until, one.runs, one.pauses] for one in self.lives]})
 
     @classmethod
     def read(cls, body: bytes) -> "Taken":
@@ -146,6 +180,8 @@ class Taken:
 
         >>> Taken.read(Taken([Life("x", 600, [[1, 2, 20, 35]])]).body()).lives[0].runs
         [[1, 2, 20, 35]]
+
+        Before there were pauses, it said nothing of them.
         """
         fields = Fields(body, "list of events that have come")
         return cls([Life(*one) for one in fields.take("lives", _are_lives)])
@@ -159,13 +195,22 @@ def _first_place(run: _Run) -> int:
     return run[2]
 
 
+def _length(pause: _Pause) -> int:
+    return pause[3]
+
+
 def _are_lives(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(one, list)
-        and len(one) == 3
+        and len(one) in (3, 4)
         and isinstance(one[0], str)
         and is_number(one[1])
-        and isinstance(one[2], list)
-        and all(isinstance(run, list) and len(run) == 4 and all(map(is_number, run)) for run in one[2])
+        and all(map(_are_fours, one[2:]))
         for one in value
+    )
+
+
+def _are_fours(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(four, list) and len(four) == 4 and all(map(is_number, four)) for four in value
     )
