@@ -94,7 +94,8 @@ def report(options: argparse.Namespace, folder: Path) -> None:
                 ]
                 name = "this" if library == libraries[0] else library.name[:12]
                 table.add_row(name, str(size), *shown)
-    Console().print(table)
+    console = Console()
+    (console if console.is_terminal else Console(width=200)).print(table)
     print(one_line(environment))
     results = ROOT / "bench/results/building.json"
     results.parent.mkdir(exist_ok=True)
