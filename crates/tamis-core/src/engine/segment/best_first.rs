@@ -29,8 +29,12 @@ use crate::prefetch::prefetch;
 /// How many entries are looked at, and how many units are queued, before units are decided: enough for
 /// fetching ahead, little compared with what knowing the first scores can save. Entries that hardly ever
 /// queue a unit are cheap, and stopping between them is not.
-const GATHER: u32 = 16_384;
+const GATHER: u32 = if cfg!(test) { 7 } else { 16_384 };
 const GATHER_UNITS: usize = 128;
+
+/// The first entries are queued this many at a time, the next twice as many, and so on: most runs have two or three, and each
+/// call costs as much as ten. Where many of them queue a unit, few are enough.
+const FIRST_AT_ONCE: u32 = if cfg!(test) { 2 } else { 8 };
 
 /// Whether order is worth its while is asked after one of this many entries, but not after fewer than that.
 const TRIAL: usize = 128;
@@ -188,18 +192,28 @@ impl<C> Order<'_, C> {
 impl<C: RankingCollector> Search<'_, C> {
     /// Queues this many units of the next entries, or a few more, and returns the runs that are left.
     fn gather<'r>(&mut self, mut runs: &'r mut [(u32, u32)], units: usize) -> &'r mut [(u32, u32)] {
-        let mut gathered = 0;
-        while gathered < GATHER
-            && self.queue.len() < units
-            && let Some((from, to)) = runs.first_mut()
-        {
-            let end = (*from + GATHER - gathered).min(*to);
-            self.event.queue_entries(once(*from as usize..end as usize), self.queue);
-            gathered += end - *from;
-            *from = end;
-            if end == *to {
-                runs = &mut runs[1..];
+        let (mut gathered, mut at_once) = (0, FIRST_AT_ONCE);
+        while gathered < GATHER && self.queue.len() < units && !runs.is_empty() {
+            let wanted = at_once.min(GATHER - gathered);
+            let (mut entries, mut taken) = (0, 0);
+            while entries < wanted
+                && let Some((from, to)) = runs.get(taken)
+            {
+                entries += to - from;
+                taken += 1;
             }
+            let last = &mut runs[taken - 1];
+            let (end, excess) = (last.1, entries.saturating_sub(wanted));
+            last.1 -= excess;
+            let ranges = runs[..taken].iter().map(|(from, to)| *from as usize..*to as usize);
+            self.event.queue_entries(ranges, self.queue);
+            gathered += entries - excess;
+            if excess > 0 {
+                taken -= 1;
+                runs[taken] = (end - excess, end);
+            }
+            runs = &mut runs[taken..];
+            at_once *= 2;
         }
         self.work.candidates += gathered as u64;
         runs
@@ -343,12 +357,13 @@ impl<C: RankingCollector> Search<'_, C> {
     fn match_all(&mut self, runs: &[(u32, u32)]) {
         let Self { event, queue, work, order } = self;
         let runs = runs.iter().map(|(from, to)| *from as usize..*to as usize);
-        let waiting = order.blocks.drain().map(|block| block.entries());
-        let entries: Vec<Range<usize>> = runs.chain(waiting).collect();
-        let candidates = entries.iter().map(Range::len).sum();
+        let waiting = std::mem::take(&mut order.blocks).into_vec();
+        let waiting = waiting.iter().map(PendingBlock::entries);
+        let candidates = runs.clone().chain(waiting.clone()).map(|run| run.len()).sum();
         work.candidates += candidates as u64;
         event.open_single_row_set(candidates);
-        event.queue_entries(entries.into_iter(), queue);
+        event.queue_entries(runs, queue);
+        event.queue_entries(waiting, queue);
         let mut units = vec![];
         let mut all = |unit| {
             units.push(unit);
