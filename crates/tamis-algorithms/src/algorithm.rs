@@ -33,8 +33,8 @@ pub trait Algorithm: Send + Sync {
 
     fn matches(&self, event: &Event<'_>, terms: &Terms, found: &mut dyn FnMut(u32)) -> Work;
 
-    /// Reports the matches that can be among the best by relevance, and leaves out others as it sees fit; `None`
-    /// if it keeps no bounds of scores. `offer` takes a match and returns the least score that is still wanted,
+    /// Reports the matches that can be among the best by relevance, and may omit others; `None` if it keeps no bounds
+    /// of scores. `offer` takes a match and returns the least score that is still wanted,
     /// which is `least_wanted` in the beginning.
     fn best(
         &self,

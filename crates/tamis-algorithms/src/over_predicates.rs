@@ -1,11 +1,11 @@
 //! The common part of all algorithms that first find the satisfied predicates and then the matches.
 //!
 //! ```text
-//! insert:  expression → circuit → tree of literals ─► Filter::insert
-//! match:   event → satisfied literals ──────────────► Filter::matches
+//! insert:  expression → circuit → tree of literals ─► FilterAlgorithm::insert
+//! match:   event → satisfied literals ──────────────► FilterAlgorithm::matches
 //! ```
 //!
-//! Expressions that are constant never reach the [`Filter`].
+//! Expressions that are constant never reach the [`FilterAlgorithm`].
 
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ use tamis_core::query::Scale;
 use tamis_core::{Result, Subscription};
 
 /// The part that differs: how trees of literals are held, and which of them are true.
-pub trait Filter: Default + Send + Sync {
+pub trait FilterAlgorithm: Default + Send + Sync {
     /// What one event needs, kept for the next.
     type Scratch: Default + Send;
 
@@ -77,7 +77,7 @@ pub trait Filter: Default + Send + Sync {
 }
 
 #[derive(Default)]
-pub struct OverPredicates<F: Filter> {
+pub struct OverPredicates<F: FilterAlgorithm> {
     predicates: Predicates,
     filter: F,
     /// Rows that are true, or not, for every event.
@@ -87,18 +87,18 @@ pub struct OverPredicates<F: Filter> {
     scratch: Mutex<Vec<Scratch<F>>>,
 }
 
-struct Scratch<F: Filter> {
+struct Scratch<F: FilterAlgorithm> {
     satisfied: Satisfied,
     filter: F::Scratch,
 }
 
-impl<F: Filter> Default for Scratch<F> {
+impl<F: FilterAlgorithm> Default for Scratch<F> {
     fn default() -> Self {
         Self { satisfied: Satisfied::default(), filter: F::Scratch::default() }
     }
 }
 
-impl<F: Filter> OverPredicates<F> {
+impl<F: FilterAlgorithm> OverPredicates<F> {
     pub fn filter(&self) -> &F {
         &self.filter
     }
@@ -108,7 +108,7 @@ impl<F: Filter> OverPredicates<F> {
     }
 }
 
-impl<F: Filter> Algorithm for OverPredicates<F> {
+impl<F: FilterAlgorithm> Algorithm for OverPredicates<F> {
     fn insert(&mut self, row: u32, subscription: &Subscription, terms: &mut Terms) -> Result<()> {
         let circuit = Circuit::checked(&subscription.expression, Negations::PushedDown)?;
         if matches!(circuit.root(), Gate::True | Gate::False) {

@@ -22,7 +22,7 @@ use crate::leaf_ids::dewey::DeweyIds;
 use crate::leaf_ids::interval::IntervalIds;
 use crate::locked::LockedEngine;
 use crate::options;
-use crate::over_predicates::{Filter, OverPredicates};
+use crate::over_predicates::{FilterAlgorithm, OverPredicates};
 use crate::scan::Scan;
 
 /// Makes an empty structure.
@@ -46,7 +46,7 @@ pub(crate) static ALGORITHMS: &[(&str, Make)] = &[
     ("bdd", || Box::new(Bdd::default())),
 ];
 
-fn over_predicates<F: Filter + 'static>() -> Box<dyn Algorithm> {
+fn over_predicates<F: FilterAlgorithm + 'static>() -> Box<dyn Algorithm> {
     Box::new(OverPredicates::<F>::default())
 }
 

@@ -76,8 +76,8 @@ impl PyBoxIndex {
         best.into_iter().map(|found| (found.id, found.score)).collect()
     }
 
-    /// Asks for the k best of every event, again and again: what `tamis.ranked` times. Returns how many items one
-    /// question read from the lists, on average.
+    /// Asks for the k best of every event, again and again: what `tamis.ranked` times. Returns how many items a
+    /// query read from the lists, on average.
     fn ask(&self, py: Python<'_>, events: Vec<Vec<f64>>, k: usize, relaxed: bool, rounds: usize) -> f64 {
         let events: Vec<Vec<Option<f64>>> =
             events.into_iter().map(|event| event.into_iter().map(Some).collect()).collect();

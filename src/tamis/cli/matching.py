@@ -53,7 +53,7 @@ def _together(portion: Portion) -> Any:
 
 
 @dataclass
-class Asked:
+class QueryRun:
     """An index, the query that is asked about each event, and how to treat events that cannot be read."""
 
     index: "Index"

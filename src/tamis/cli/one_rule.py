@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tamis.explain import Explanation, WhyNot
 
 COMPARED = 10_000
-"""With how many ids one that is not there is compared, for a hint."""
+"""Compare an unknown id with at most this many ids, for a hint."""
 
 
 def find_id(index: "Index", text: str) -> Any:

@@ -11,7 +11,7 @@ from tamis.cli.io.inputs import Format
 from tamis.cli.io.outputs import Sink, open_sink
 from tamis.cli.io.progress import Progress
 from tamis.cli.io.xml_files import read_xml_files
-from tamis.cli.matching import COLUMN_OF, Asked
+from tamis.cli.matching import COLUMN_OF, QueryRun
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Input:
     """XML files, each of which is an event, in place of `path`."""
 
 
-def stream(asked: Asked, events: Input, *, output: Path | None, to: Format | None) -> int:
+def stream(asked: QueryRun, events: Input, *, output: Path | None, to: Format | None) -> int:
     """Ask the query about every event and print the answers, but for "exists"; returns the exit code."""
     import tamis
 
@@ -58,7 +58,7 @@ def stream(asked: Asked, events: Input, *, output: Path | None, to: Format | Non
     return FOUND if found else NOT_FOUND
 
 
-def _portions(events: Input, asked: Asked) -> tuple[str, Iterator[Portion]]:
+def _portions(events: Input, asked: QueryRun) -> tuple[str, Iterator[Portion]]:
     if events.inline:
         texts = [check_json(text) for text in events.inline]
         return "--event", iter([Lines(list(range(len(texts))), texts, list(range(1, len(texts) + 1)))])
@@ -82,7 +82,7 @@ def _portions(events: Input, asked: Asked) -> tuple[str, Iterator[Portion]]:
     return source.name, reported()
 
 
-def _write_whole(asked: Asked, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
+def _write_whole(asked: QueryRun, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
     """Write all answers, or leave no file."""
     try:
         return _write(asked, name, portions, sink)
@@ -91,7 +91,7 @@ def _write_whole(asked: Asked, name: str, portions: Iterator[Portion], sink: Sin
         raise
 
 
-def _write(asked: Asked, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
+def _write(asked: QueryRun, name: str, portions: Iterator[Portion], sink: Sink) -> bool:
     import pyarrow as pa
 
     written, found = False, False

@@ -1,6 +1,6 @@
 """The product's main job on local Spark: a table of rules, a table of events, then both as streams.
 
-At the end runs the pipeline that `tamis spark init` writes: raw events to alerts, windows and a report.
+Finally, it runs the pipeline that `tamis spark init` writes: raw events to alerts, windows and a report.
 
 Advertisers register which page views they want, and every page view is an event.
 """

@@ -51,7 +51,7 @@ _RESULT = ("subscription", "score", "rank", "version")
 
 
 @dataclass
-class Asked(AnalyzeResult):
+class AnalyzedCall(AnalyzeResult):
     """What the table function was called with, resolved once for all tasks."""
 
     path: str = ""
@@ -73,7 +73,7 @@ def _analyzed(
     key: AnalyzeArgument,
     k: AnalyzeArgument | None,
     score: AnalyzeArgument | None,
-) -> tuple[Asked, Version]:
+) -> tuple[AnalyzedCall, Version]:
     """Check the arguments and fix the version; the result's columns depend on them."""
     if not events.isTable:
         raise ArgumentError("the first argument of tamis_match is a table: TABLE(events)")
@@ -95,7 +95,7 @@ def _analyzed(
     ]
     if best is not None:
         fields += [StructField("score", DoubleType()), StructField("rank", IntegerType())]
-    asked = Asked(
+    asked = AnalyzedCall(
         schema=StructType([*fields, StructField("version", LongType())]),
         path=url,
         version=version.to_json().decode(),
@@ -119,7 +119,7 @@ class _Opened:
     ignore_case: ClassVar[bool] = True
     """Whether names mean columns in any case, as `spark.sql.caseSensitive` of the session says."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AnalyzedCall) -> None:
         """Open it; called once for each partition of the table."""
         self.asked = asked
         self.version = Version.from_json(asked.version.encode())
@@ -152,7 +152,7 @@ class ArrowMatchTable(_Opened):
         asked.select = [SelectedColumn(value, alias) for alias, value in (keys | values).items()]
         return asked
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AnalyzedCall) -> None:
         """Open the index; called once for each partition of the table."""
         super().__init__(asked)
         self.answers = Answers(self.query, self.indexes, self.version.number, [asked.key])
@@ -221,7 +221,7 @@ class RowMatchTable(_Opened):
         asked.columns = StructType([StructField(name, types[name]) for name in selected]).json()
         return asked
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AnalyzedCall) -> None:
         """Open the index; called once for each partition of the table."""
         super().__init__(asked)
         self.columns = StructType.fromJson(json.loads(asked.columns)).fields

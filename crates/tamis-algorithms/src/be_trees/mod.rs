@@ -23,8 +23,8 @@
 //! | `top_k.rs` | the best matches by relevance |
 
 mod boxes;
+mod conjunction;
 mod grid;
-mod held;
 mod node;
 mod places;
 mod rank;
@@ -37,8 +37,8 @@ mod tests;
 
 use crate::span::Span;
 use boxes::Boxes;
+use conjunction::Conjunction;
 use grid::Grid;
-use held::Conjunction;
 use node::{CNode, Directory, Settings, Store};
 use places::Places;
 use rank::{Loss, MatchShare, capacity_for};

@@ -11,7 +11,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::held::Conjunction;
+use super::conjunction::Conjunction;
 use super::rank::{Feedback, Loss};
 use super::summary::{Bounding, Summary};
 use crate::span::Span;

@@ -9,7 +9,7 @@
 //!
 //! Summaries are compressed: a weight takes four bytes and is rounded up, so that a bound stays valid.
 
-use super::held::Conjunction;
+use super::conjunction::Conjunction;
 use tamis_core::event::{Event, TermId};
 use tamis_core::query::{Scale, up};
 

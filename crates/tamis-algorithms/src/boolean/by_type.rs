@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::filter::BooleanFilter;
 use crate::algorithm::Algorithm;
 use crate::options;
-use crate::over_predicates::{Filter, OverPredicates};
+use crate::over_predicates::{FilterAlgorithm, OverPredicates};
 use tamis_core::engine::contract::Work;
 use tamis_core::event::{Event, Terms, Value, ValueRef};
 use tamis_core::expr::{Expr, Operator, Predicate};

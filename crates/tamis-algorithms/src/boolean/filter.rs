@@ -5,7 +5,7 @@ use super::minimum;
 use super::order::Frequencies;
 use crate::circuit::{Circuit, Tree};
 use crate::options;
-use crate::over_predicates::Filter;
+use crate::over_predicates::FilterAlgorithm;
 use crate::predicates::{Predicates, Satisfied};
 use crate::short_list::ShortList;
 use tamis_core::engine::contract::Work;
@@ -78,7 +78,7 @@ impl BooleanFilter {
     }
 }
 
-impl Filter for BooleanFilter {
+impl FilterAlgorithm for BooleanFilter {
     type Scratch = Scratch;
 
     const OPTIONS: &'static [&'static str] =

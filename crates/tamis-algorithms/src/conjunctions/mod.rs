@@ -26,7 +26,7 @@ use rustc_hash::FxHashSet;
 
 use super::circuit::{Circuit, Tree};
 use super::options;
-use super::over_predicates::Filter;
+use super::over_predicates::FilterAlgorithm;
 use super::predicates::{Predicates, Satisfied};
 use super::short_list::ShortList;
 use super::weights::Weight;
@@ -124,7 +124,7 @@ pub struct Scratch<S> {
     reported: Bits,
 }
 
-impl<C: Conjunctions> Filter for Translated<C> {
+impl<C: Conjunctions> FilterAlgorithm for Translated<C> {
     type Scratch = Scratch<C::Scratch>;
 
     const IS_RANKED: bool = C::IS_RANKED;

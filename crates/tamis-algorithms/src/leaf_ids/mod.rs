@@ -16,7 +16,7 @@ pub mod dewey;
 pub mod interval;
 
 use super::circuit::{Circuit, Tree};
-use super::over_predicates::Filter;
+use super::over_predicates::FilterAlgorithm;
 use super::predicates::{Predicates, Satisfied};
 use tamis_core::engine::contract::Work;
 use tamis_core::event::{Event, Value};
@@ -58,7 +58,7 @@ pub struct Scratch<S> {
     ids: S,
 }
 
-impl<I: LeafIds> Filter for Annotated<I> {
+impl<I: LeafIds> FilterAlgorithm for Annotated<I> {
     type Scratch = Scratch<I::Scratch>;
 
     const OPTIONS: &'static [&'static str] = &[];

@@ -17,7 +17,7 @@
 //! doubles, but values can have more. An interval of the event is not looked up: the candidates then come
 //! from the other attributes, or are all conjunctions of the family.
 
-mod held;
+mod conjunction;
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-use held::Conjunction;
+use conjunction::Conjunction;
 
 use crate::algorithm::Algorithm;
 use crate::options;

@@ -4,8 +4,8 @@
 //! to it. So columns that were written for a caller come back here when the last reader drops them, up to a limit. What
 //! no answer took for some time is given back to the system.
 //!
-//! Nobody waits for a lock for long: whoever cannot have it takes new memory, or gives it back to the system. So a forked child, in
-//! which the lock may be held for good, is only slower.
+//! A thread that cannot get the lock soon allocates new memory, or returns its memory to the system. So a forked child in which the
+//! lock stays locked is only slower.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,14 +15,14 @@ use arrow_array::{ArrayRef, Int64Array};
 use arrow_buffer::{Buffer, ScalarBuffer};
 use bytes::Bytes;
 
-/// So much is kept for later.
+/// At most this much is kept for later.
 const KEPT_BYTES: usize = 2 << 30;
 /// Columns of fewer values are not worth it.
 const LEAST: usize = 1 << 17;
 /// Room is a multiple of this, so that columns of about one length fit into each other's place.
 const STEP: usize = 1 << 17;
-/// A column that none of so many answers took, whatever they are, is given up. All that one call answers is one answer: of a table
-/// in many chunks, the first must not use up what is kept for the last.
+/// A column that this many answers did not use is freed. A call counts as one answer, however many chunks its table has: otherwise
+/// the first chunks would free what the last ones need.
 const KEPT_ANSWERS: u64 = 16;
 /// How often the lock is tried.
 const TRIES: usize = 1000;

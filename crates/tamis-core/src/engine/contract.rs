@@ -51,7 +51,7 @@ pub trait Engine: Send + Sync {
     /// The current version.
     fn reader(&self) -> Reader;
 
-    /// Told before about this many events are matched with one version: what pays for many is done first.
+    /// Announces that about this many events will be matched with one version, so that the engine can prepare for them.
     fn expect_events(&self, _events: usize) {}
 
     /// Whether its readers are [`Reader::Locked`]. No foreign code may run while one of those is held.
@@ -67,7 +67,7 @@ pub trait Engine: Send + Sync {
     /// As [`optimize`](Self::optimize), on a thread of its own.
     fn optimize_in_background(&self) {}
 
-    /// Whether it optimizes itself when events turn out to be others than it was laid out for.
+    /// Whether it optimizes itself when events no longer fit its layout.
     fn optimize_automatically(&self, _enabled: bool) {}
 
     /// Whether a background thread is rewriting what it holds.
@@ -75,9 +75,9 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Learns from events that were matched, and what they cost together. `see` calls what it is given with
-    /// the event of a number below `events`.
-    fn learn(&self, _events: usize, _work: &Work, _see: See<'_>) {}
+    /// Learns from events that were matched, and from what they cost together. `visit` calls a closure with the event at an
+    /// index below `events`.
+    fn learn(&self, _events: usize, _work: &Work, _visit: VisitEvent<'_>) {}
 
     /// Writes the current version to a file, which it replaces at once or not at all.
     fn save(&self, _path: &Path, _schema: Option<&Schema>) -> Result<()> {
@@ -94,7 +94,7 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// How it is kept up, as an object of JSON.
+    /// Maintenance statistics, as a JSON object.
     fn statistics(&self) -> Json {
         Json::Object(Default::default())
     }
@@ -109,8 +109,8 @@ fn cannot_be_saved(name: &str) -> Error {
 /// The name under which the production engine is chosen.
 pub const AUTO: &str = "auto";
 
-/// Calls what it is given with the event of a number.
-pub type See<'a> = &'a dyn Fn(usize, &mut dyn FnMut(&Event<'_>));
+/// Calls a closure with the event at an index.
+pub type VisitEvent<'a> = &'a dyn Fn(usize, &mut dyn FnMut(&Event<'_>));
 
 /// Subscriptions that are to be added, in rising order of id. Asked from several threads.
 pub trait NewSubscriptions: Sync {
@@ -187,7 +187,7 @@ pub trait Version: Sync {
 
     fn locate(&self, id: &Id) -> Option<Location>;
 
-    /// All there is to know of a subscription.
+    /// The stored subscription.
     fn subscription(&self, location: Location) -> Result<Subscription>;
 
     fn get(&self, id: &Id) -> Result<Subscription> {
@@ -359,8 +359,7 @@ pub trait Version: Sync {
     fn statistics(&self) -> Json;
 }
 
-/// Matches events of one source in blocks, on one thread. A block of events that cannot be matched so, because
-/// there are intervals in it, gives `None`.
+/// Matches events of one source in blocks, on one thread. Returns `None` for a block with interval values.
 pub trait Blocks {
     /// Calls `add` with each event that matches something, counted from the first of the range, and with all
     /// its matches, sorted by id. Ends before the event with which there would be more than `most` matches, but
@@ -372,8 +371,8 @@ pub trait Blocks {
         add: &mut dyn FnMut(usize, &[Location]),
     ) -> Option<(usize, Observation)>;
 
-    /// As [`matches`](Self::matches), but several threads may read what is found. `None` if it is not found that way: then
-    /// `matches` is asked.
+    /// As [`matches`](Self::matches), but several threads may read what is found. `None` if the engine does not support that; then
+    /// callers use `matches`.
     fn find_matches(&mut self, range: Range<usize>, most: usize) -> Option<Box<dyn FoundMatches + '_>> {
         let _ = (range, most);
         None
@@ -483,7 +482,7 @@ pub struct Observation {
 
 /// A version, and what keeps it as it is.
 pub enum Reader {
-    /// Immutable: it may be kept for as long as anyone likes.
+    /// Immutable: it may be kept indefinitely.
     Kept(Arc<dyn Version + Send>),
     /// Keeps writers out until it is dropped, and stays on its thread.
     Locked(Box<dyn Version>),
@@ -530,8 +529,7 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// What a thread has to match with from event to event: memory, of which each engine keeps its own kind, and how many
-/// threads may work on one event.
+/// The state that a thread reuses from event to event: memory of the engine's own kind, and how many threads may work on one event.
 #[derive(Default)]
 pub struct Workspace {
     memory: Option<Box<dyn Any + Send>>,

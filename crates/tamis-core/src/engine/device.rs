@@ -19,8 +19,7 @@ use crate::fork::Mutex;
 /// The most events in a block.
 pub const DEVICE_WIDTH: usize = 8192;
 
-/// Blocks of so many events are always worth starting a device and preparing what it needs. What is learnt from smaller ones says
-/// little about others.
+/// Blocks of this size always use the device, and pay for preparing what it needs. The cost of a smaller block says little about others.
 pub const LEAST_EVENTS: usize = 256;
 
 /// No mask: the truth of the unit is needed for its rows alone.
@@ -466,7 +465,7 @@ impl LoadedRows {
     }
 }
 
-/// The rows with the highest priorities, as a plan of their own: most questions for the best are answered by these.
+/// The rows with the highest priorities, as a plan of their own: most top-k queries are answered by these.
 pub(super) struct BestRows {
     pub loaded: LoadedRows,
     pub pause: Pause,
@@ -489,7 +488,7 @@ impl Pause {
         self.left.fetch_update(order, order, |blocks| blocks.checked_sub(1)).is_err()
     }
 
-    /// Notes whether it worked for a block of so many events. With few of them it may work by chance, and fail by one.
+    /// Records whether a block of this many events succeeded. A small block proves little: a single event decides it.
     pub fn note(&self, events: usize, is_success: bool) {
         if events < LEAST_EVENTS {
             return;
@@ -607,13 +606,13 @@ impl DeviceMemory {
         self.blocks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that an answer begins, in however many pieces it is asked for. What the last ones did not need is given up.
+    /// Starts an answer, in one piece or several. Memory that recent answers did not use is freed.
     pub fn begin_answer(&self) {
         self.answers.begin_answer();
     }
 
-    /// Whether a small block, of so many events, is to prepare what it would otherwise do without: if as many events as a large block
-    /// has did without before.
+    /// Whether a small block of this many events should prepare optional data: once the small blocks before it add up to a large
+    /// one.
     pub(super) fn is_worth_preparing(&self, events: usize) -> bool {
         let order = Ordering::Relaxed;
         let is_worth = self.did_without.fetch_add(events, order) + events >= LEAST_EVENTS;

@@ -22,7 +22,7 @@ use crate::term::{Argument, NOW, Term};
 use crate::xml::with_document;
 
 /// Some predicate asks for the attribute.
-const ASKED: u32 = 1 << 31;
+const USED: u32 = 1 << 31;
 
 /// By attribute, a bit per kind; no kinds where any value will do, as for `IS NULL`.
 #[derive(Clone, Default)]
@@ -47,7 +47,7 @@ impl ExpectedKinds {
         // A term comes after those that it is computed from.
         for at in (0..terms.len() as u32).rev() {
             let term = terms.term(TermId(at));
-            if !term.is_computed() || self.0.get(at as usize).is_none_or(|kinds| kinds & ASKED == 0) {
+            if !term.is_computed() || self.0.get(at as usize).is_none_or(|kinds| kinds & USED == 0) {
                 continue;
             }
             if let Term::Boolean(boolean) = term {
@@ -76,7 +76,7 @@ impl ExpectedKinds {
 
     /// Adds kinds, a bit for each, that predicates on an attribute expect.
     pub fn add(&mut self, attribute: TermId, kinds: u32) {
-        let (place, kinds) = (attribute.0 as usize, kinds | ASKED);
+        let (place, kinds) = (attribute.0 as usize, kinds | USED);
         let known = self.0.get(place).copied().unwrap_or(0);
         if known | kinds == known {
             return;
@@ -89,7 +89,7 @@ impl ExpectedKinds {
     }
 
     fn kinds(&self, attribute: TermId) -> u32 {
-        self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !(ASKED | DOCUMENT)
+        self.0.get(attribute.0 as usize).copied().unwrap_or(0) & !(USED | DOCUMENT)
     }
 
     /// Whether paths look into the attribute.
@@ -238,7 +238,7 @@ impl ExpectedKinds {
 
     /// The attributes that are asked for, with the kinds that are expected.
     pub fn by_name(&self, terms: &Terms) -> BTreeMap<String, Vec<Kind>> {
-        let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & ASKED != 0);
+        let asked = self.0.iter().enumerate().filter(|(_, kinds)| **kinds & USED != 0);
         let named = asked.filter_map(|(attribute, kinds)| {
             let Term::Attribute(name) = terms.term(TermId(attribute as u32)) else { return None };
             if **name == *NOW {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::contract::{Answer, Change, Engine, NewScores, Reader, See, Version, Work, Workspace, WrongKind};
+use super::contract::{
+    Answer, Change, Engine, NewScores, Reader, Version, VisitEvent, Work, Workspace, WrongKind,
+};
 use super::contributions::Contributions;
 use super::device::{Device, DeviceMemory};
 use super::matching_costs::{Observed, SlowEvent};
@@ -303,9 +305,9 @@ impl Index {
         matches: usize,
         work: Work,
         nanoseconds: u64,
-        see: See<'_>,
+        visit: VisitEvent<'_>,
     ) {
-        self.engine.learn(events, &work, see);
+        self.engine.learn(events, &work, visit);
         self.observed.note(events, matches, work, nanoseconds);
     }
 

@@ -9,7 +9,7 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// So many, and one at least.
+    /// This many, but at least one.
     pub fn new(all: usize) -> Self {
         Self { left: Mutex::new(all.max(1)), given_back: Condvar::new() }
     }
@@ -18,8 +18,7 @@ impl Permits {
         self.left.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Takes so many, or what is left; waits only while nothing is. Who waited until all of many are free at once would wait for as
-    /// long as others take one after the other.
+    /// Takes up to this many permits, and waits only while there are none. A thread that waited for all of them at once could starve.
     pub fn take(&self, count: usize) -> Taken<'_> {
         let waited = self.given_back.wait_while(self.lock(), |left| *left == 0);
         let mut left = waited.unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -1,8 +1,7 @@
 //! Fires the predicates of a small catalog.
 //!
 //! Its tables stay in the nearest caches, so nothing is gained by looking up several values at a time. Each value is
-//! looked up and fired at once, in as few instructions as possible: of an index of a few rules, that is nearly all of
-//! the work.
+//! looked up and fired at once, in as few instructions as possible: with a few rules, that is nearly all of the work.
 
 use super::bits::Bits;
 use super::catalog::{AttributeEntry, Catalog, Fired};

@@ -34,14 +34,14 @@ pub fn access_predicates<'e>(
     expressions: impl Iterator<Item = &'e Expr>,
     selectivities: &Selectivities,
 ) -> AccessPlan {
-    let mut planner = Planner { leaves: Leaves::default(), shares: vec![], selectivities };
+    let mut chooser = AccessChooser { leaves: Leaves::default(), shares: vec![], selectivities };
     let mut texts = vec![ALWAYS.to_string()];
     let mut place_of: Vec<u32> = vec![];
     let mut of_expression = vec![];
     for expr in expressions {
-        let tree = planner.leaves.tree(expr);
-        let keys = planner.of_tree(&tree).keys;
-        place_of.resize(planner.leaves.len(), u32::MAX);
+        let tree = chooser.leaves.tree(expr);
+        let keys = chooser.of_tree(&tree).keys;
+        place_of.resize(chooser.leaves.len(), u32::MAX);
         let mut places: Vec<u32> = match keys {
             None => vec![0],
             Some(keys) => {
@@ -49,7 +49,7 @@ pub fn access_predicates<'e>(
                     let place = &mut place_of[key.0 as usize];
                     if *place == u32::MAX {
                         *place = texts.len() as u32;
-                        texts.push(planner.leaves.expr(key).to_string());
+                        texts.push(chooser.leaves.expr(key).to_string());
                     }
                     *place
                 };
@@ -89,13 +89,13 @@ impl Access {
     }
 }
 
-struct Planner<'s> {
+struct AccessChooser<'s> {
     leaves: Leaves,
     shares: Vec<f64>,
     selectivities: &'s Selectivities,
 }
 
-impl Planner<'_> {
+impl AccessChooser<'_> {
     fn of_tree(&mut self, tree: &Tree) -> Access {
         match tree {
             Tree::True => Access::ALWAYS,

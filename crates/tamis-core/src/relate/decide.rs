@@ -64,21 +64,19 @@ pub(super) fn find(
     wanted: Second,
     budget: usize,
 ) -> (Answer, Option<ExampleEvent>) {
-    let mut question = Question::default();
-    let first = question.compile(first);
-    let second = question.compile(second);
-    let Some(mut search) = Search::new(&question, first, second, wanted, budget) else {
+    let mut pair = ExpressionPair::default();
+    let first = pair.compile(first);
+    let second = pair.compile(second);
+    let Some(mut search) = Search::new(&pair, first, second, wanted, budget) else {
         return (Answer::Unknown, None);
     };
     let all = search.cells.iter().map(|cells| (0..cells.len()).collect()).collect();
     match search.run(all) {
         // Computed terms were given values of their own, which may not follow from those of the attributes, and an
         // example cannot say what time it is.
-        Outlook::Found(_) if question.terms.has_computed() || question.terms.needs_now() => {
-            (Answer::Unknown, None)
-        }
+        Outlook::Found(_) if pair.terms.has_computed() || pair.terms.needs_now() => (Answer::Unknown, None),
         Outlook::Found(chosen) => {
-            let names = question.terms.attributes().cloned();
+            let names = pair.terms.attributes().cloned();
             let values =
                 search.cells.iter().zip(chosen).map(|(cells, at)| cells[at].example.clone().flatten());
             let present = names.zip(values).filter_map(|(name, value)| Some((name, value?)));
@@ -92,7 +90,7 @@ pub(super) fn find(
 
 /// Both expressions, over atoms that they share.
 #[derive(Default)]
-struct Question {
+struct ExpressionPair {
     terms: Terms,
     atoms: AtomTable,
     /// Children before parents.
@@ -110,7 +108,7 @@ enum Node {
     AtLeast(usize, Vec<usize>),
 }
 
-impl Question {
+impl ExpressionPair {
     fn compile(&mut self, expr: &Expr) -> usize {
         let mut all = |children: &[Expr]| children.iter().map(|child| self.compile(child)).collect();
         let node = match expr {
@@ -157,29 +155,29 @@ enum Outlook {
 
 impl<'q> Search<'q> {
     fn new(
-        question: &'q Question,
+        pair: &'q ExpressionPair,
         first: usize,
         second: usize,
         wanted: Second,
         mut budget: usize,
     ) -> Option<Self> {
-        let mut atoms = vec![vec![]; question.terms.len()];
-        for (at, atom) in question.atoms.iter().enumerate() {
+        let mut atoms = vec![vec![]; pair.terms.len()];
+        for (at, atom) in pair.atoms.iter().enumerate() {
             atoms[atom.attribute.0 as usize].push(at);
         }
         let cells = atoms
             .iter()
-            .map(|group| cells(group.iter().map(|at| question.atoms.atom(*at as u32)).collect(), &mut budget))
+            .map(|group| cells(group.iter().map(|at| pair.atoms.atom(*at as u32)).collect(), &mut budget))
             .collect::<Option<Vec<_>>>()?;
         Some(Self {
-            nodes: &question.nodes,
+            nodes: &pair.nodes,
             first,
             second,
             wanted,
             atoms,
             cells,
-            states: vec![Truths::NONE; question.atoms.len()],
-            truths: Vec::with_capacity(question.nodes.len()),
+            states: vec![Truths::NONE; pair.atoms.len()],
+            truths: Vec::with_capacity(pair.nodes.len()),
             budget,
             is_unsure: false,
         })

@@ -34,8 +34,7 @@ pub(super) struct Needed {
 /// The term of a source that is not bound yet, and the source and term it has to equal.
 type Link<'j> = (&'j Term, usize, &'j Term);
 
-/// The row whose combinations are looked for. Where it could stand in several sources, each combination is found once: from
-/// the first source in which it stands.
+/// The row whose combinations are searched. If it belongs to several sources, each combination is reported once, from the first.
 pub(super) struct Fixed {
     pub source: usize,
     pub window: u32,
@@ -43,7 +42,7 @@ pub(super) struct Fixed {
 }
 
 impl Join {
-    /// One more query looks at what this one asks beyond the equalities.
+    /// Adds a query with conditions beyond the equalities.
     pub fn need(&mut self, definition: &Definition) {
         for (qualified, source, name) in definition.residual_attributes() {
             let new = || Needed { source, name, queries: 0 };

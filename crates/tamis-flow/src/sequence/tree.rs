@@ -45,7 +45,7 @@ pub(crate) struct Node {
     pub most: Option<u32>,
     /// Conditions that must not occur before the next step.
     pub next_absent: Option<Condition>,
-    /// Earlier steps, or this one, whose rows decide what comes: how many sequences look at each.
+    /// Steps, this one or earlier, whose rows later conditions refer to; for each, the number of sequences that do.
     pub referenced: BTreeMap<usize, usize>,
     /// Those that go through it.
     pub sequences: BTreeSet<SequenceId>,

@@ -9,8 +9,8 @@ use crate::compiled::passes;
 use crate::document::{NONE, Node};
 use crate::evaluation::View;
 
-/// What the words about a path begin with: the step of its access, how many steps it has, how many other conditions, and whether
-/// one of them is at a step before the access.
+/// The header of a path's record: the step of its access, the number of steps and of other conditions, and whether one of these is
+/// at a step before the access.
 ///
 /// ```text
 /// head | step, condition | step, condition | ... | keys of the steps: all if a condition lies before the access, else those after it

@@ -72,7 +72,7 @@ def match(
     from tamis.cli.io.rules import load_index
     from tamis.cli.io.schema import read_schema
     from tamis.cli.io.xml_files import KEY
-    from tamis.cli.matching import Asked, extra_columns
+    from tamis.cli.matching import QueryRun, extra_columns
     from tamis.cli.one_rule import moment
     from tamis.cli.stream import Input, stream
 
@@ -101,7 +101,7 @@ def match(
     paths = events or ["-"]
     if len(paths) > 1 and not xml:
         raise UserError("events come from one file", hint="add --xml if they are XML documents")
-    asked = Asked(index, query, key or (KEY if xml else None), threads, skip_bad, extra_columns(extra))
+    asked = QueryRun(index, query, key or (KEY if xml else None), threads, skip_bad, extra_columns(extra))
     documents = paths if xml else None
     source = Input(paths[0], format, event, encoding, separator, documents)
     return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

@@ -43,7 +43,7 @@ def topk(
     from tamis.cli.io.inputs import Format
     from tamis.cli.io.rules import load_index
     from tamis.cli.io.schema import read_schema
-    from tamis.cli.matching import Asked, extra_columns
+    from tamis.cli.matching import QueryRun, extra_columns
     from tamis.cli.stream import Input, stream
 
     types = read_schema(schema)
@@ -65,6 +65,6 @@ def topk(
         tags_all=tag_all,
         tags_none=tag_none,
     )
-    asked = Asked(index, query, key, threads, skip_bad, extra_columns(extra))
+    asked = QueryRun(index, query, key, threads, skip_bad, extra_columns(extra))
     source = Input(events, format, event, encoding, separator)
     return stream(asked, source, output=output, to=Format.JSONL if as_json else to)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def with_own_names(frame: "DataFrame", names: Iterable[str]) -> "DataFrame":
-    """The frame with columns called by these names that it calls so but for their case.
+    """Rename columns that differ from these names only in case.
 
     >>> from pyspark.sql import SparkSession
     >>> frame = SparkSession.builder.getOrCreate().sql("SELECT 1 AS ID, 2 AS other")

@@ -20,7 +20,7 @@ NAMED = 5
 """How many attributes a warning names."""
 
 LOOKED_AT = 50
-"""Of how many absent attributes it is asked what was meant: among many columns, that takes long."""
+"""Suggest corrections for at most this many absent attributes: among many columns, that takes long."""
 
 
 class Absent(NamedTuple):

@@ -15,7 +15,7 @@ from tamis.index import Index
 RESOURCE = "gpu"
 """The name of the resource, as in `spark.task.resource.gpu.amount`."""
 
-_placed: WeakKeyDictionary[Index, tuple[str, str]] = WeakKeyDictionary()
+_device_of_index: WeakKeyDictionary[Index, tuple[str, str]] = WeakKeyDictionary()
 """Of each index that a worker process has open: the address that it was placed at, and what came of it."""
 
 
@@ -41,9 +41,9 @@ def use_granted(indexes: Sequence[Index]) -> str | None:
         return None
     said = "cpu: there is nothing to match"
     for index in indexes:
-        known = _placed.get(index)
+        known = _device_of_index.get(index)
         if known is None or known[0] != address:
-            known = _placed[index] = (address, _place(index, address))
+            known = _device_of_index[index] = (address, _place(index, address))
         said = known[1]
     return said
 
@@ -61,6 +61,6 @@ def _place(index: Index, address: str) -> str:
 def failure(indexes: Sequence[Index]) -> str | None:
     """Why a GPU that was used failed since, if one did."""
     for index in indexes:
-        if index in _placed and (why := index.stats().get("device_failure")):
+        if index in _device_of_index and (why := index.stats().get("device_failure")):
             return f"cpu: {why}"
     return None

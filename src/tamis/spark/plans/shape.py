@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ShapeName = Literal["auto", "rows", "column"]
 
 MOST_ASKED = 16
-"""Asked columns up to which a list may be chosen for its speed."""
+"""Columns up to which a list may be chosen for its speed."""
 
 MOST_K = 100
 """Matches an event up to which a list may be chosen for its speed: those of a batch are held at once."""

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::engine::permits::Permits;
 
-/// Blocks that are gathered for a device at once, where it takes longer than that: it waits for the first one. If more are processed
-/// at once, the others wait until some of the threads are free.
+/// How many blocks are gathered for a device at the same time, where running them takes longer than gathering: the device waits for
+/// the first one. Further blocks wait until some of the threads are free.
 pub const GATHERED_AT_ONCE: usize = 4;
 
 /// The threads of a call, shared by its blocks.
@@ -21,7 +21,7 @@ pub struct Helpers {
 }
 
 impl Helpers {
-    /// Where so many blocks are gathered at once or fewer.
+    /// At most `at_once` blocks are gathered at the same time.
     pub fn new(len: usize, block: usize, threads: usize, at_once: usize) -> Self {
         let each = (threads / len.div_ceil(block).clamp(1, at_once.max(1))).max(1);
         Self { each, gathering: Permits::new(threads) }

@@ -38,8 +38,8 @@ const SIZES: (usize, f64, usize) = if cfg!(test) {
 } else {
     (1 << 20, 20_000.0, 8 * 1024)
 };
-/// If more of the rows of a sample than one in so many have a term that a smaller sample has not, terms are as numerous as rows. Every
-/// segment would then number them in its own way, and have to be built again.
+/// If more than one in this many sampled rows has a term that a smaller sample lacks, there are about as many terms as rows. Every
+/// segment would then number them in its own way and would have to be built again.
 const MOST_NEW_TERMS: usize = 64;
 
 /// Whether a segment is not merged with others unless all are: the result would be built as several again.

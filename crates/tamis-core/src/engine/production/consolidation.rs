@@ -17,7 +17,7 @@ const MERGED: u64 = 8_000;
 /// Fewer subscriptions cost less in the buffer than a segment of them would.
 const LEAST_SEALED: usize = 8;
 
-/// Whether so many events with a buffer take longer than they and making a segment of it.
+/// Whether matching this many events against the buffer costs more than sealing it first.
 pub(super) fn is_sealing_cheaper(events: usize) -> bool {
     events as u64 * BUFFERED > MERGED
 }

@@ -26,21 +26,20 @@ use crate::query::{Filter, Measure, Ranking, Score, TopK};
 use crate::streaming_stores::extend_past_caches;
 use crate::subscription::IdKind;
 
-/// Fewer events than [`LEAST_EVENTS`] are worth starting the device if they make so many pairs with the subscriptions. Others are
-/// matched here.
+/// Blocks of fewer than [`LEAST_EVENTS`] events use the device only if they make this many pairs of event and subscription.
 const LEAST_PAIRS: usize = 1 << 21;
 
 /// A segment is run in this many parts at most. Each needs masks for all predicates, so more of them save little.
 const MOST_PARTS: u32 = 64;
 
-/// So many rows with the highest priorities are asked first, if there are this many times as many.
+/// The rows with the highest priorities are searched first: this many, if there are several times as many in all.
 const BEST_ROWS: usize = 32 * 1024;
 const TIMES_BEST_ROWS: usize = 4;
 
-/// If they are not enough for so many events of a block or fewer, and for no more than one in so many, this processor answers those.
+/// If these rows do not suffice for a few events, the CPU answers those: at most this many, and at most one in this many of a block.
 const FEW_EVENTS: usize = 16;
 
-/// The ids of so many matches of an event are written past the caches.
+/// From this many matches of an event on, ids are written past the caches.
 const MANY_MATCHES: usize = 64;
 
 /// Filters that are remembered for each part.

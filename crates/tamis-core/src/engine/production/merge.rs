@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::bulk::{self, MOST_ROWS, build_segments};
+use super::exclusive_work::Turn;
 use super::samples::OwnedEvent;
-use super::turn::Turn;
 use super::view::{Part, View};
 use super::{Inner, as_events};
 use crate::engine::contract::{Location, Version};

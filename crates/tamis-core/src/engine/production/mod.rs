@@ -10,6 +10,7 @@ mod bulk;
 mod consolidation;
 mod device_blocks;
 mod device_tokens;
+mod exclusive_work;
 mod host_blocks;
 mod id_order;
 pub mod insert_buffer;
@@ -25,7 +26,6 @@ mod statistics;
 mod tests;
 pub mod tombstones;
 pub mod top_k;
-mod turn;
 mod version;
 pub mod view;
 
@@ -36,7 +36,9 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use serde_json::{Value as Json, json};
 
-use crate::engine::contract::{AUTO, Change, Engine, Location, NewSubscriptions, Reader, See, Version, Work};
+use crate::engine::contract::{
+    AUTO, Change, Engine, Location, NewSubscriptions, Reader, Version, VisitEvent, Work,
+};
 use crate::engine::segment::buffered_subscription::BufferedSubscription;
 use crate::engine::segment::{Segment, SegmentBuilder, Threads, all_cores};
 use crate::error::{Error, Result};
@@ -45,11 +47,11 @@ use crate::fork::Mutex;
 use crate::snapshot::SnapshotWriter;
 use crate::subscription::{Id, Subscription};
 use bulk::build_segments;
+use exclusive_work::TakenIn;
 use insert_buffer::InsertBuffer;
 use reorganize::AutoOptimizer;
 use samples::{OwnedEvent, Samples};
 use sealing::Sealing;
-use turn::TakenIn;
 use view::{Part, View};
 
 pub struct Production {
@@ -198,9 +200,9 @@ impl Engine for Production {
         self.inner.merging.is_taken() || self.inner.sealing.is_at_work()
     }
 
-    fn learn(&self, events: usize, work: &Work, see: See<'_>) {
+    fn learn(&self, events: usize, work: &Work, visit: VisitEvent<'_>) {
         sealing::note_event(&self.inner);
-        self.inner.samples.offer_many(events, see);
+        self.inner.samples.offer_many(events, visit);
         reorganize::note(&self.inner, events, work);
     }
 

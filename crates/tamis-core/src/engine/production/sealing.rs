@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::exclusive_work::{TakenIn, Turn};
 use super::insert_buffer::BLOCK;
-use super::turn::{TakenIn, Turn};
 use super::view::{Part, View};
 use super::{Inner, as_events, merge};
 use crate::engine::segment::buffered_subscription::BufferedSubscription;

@@ -15,12 +15,14 @@ pub fn neighbours(view: &View, part: u32, row: u32) -> Vec<Location> {
     let Some(own) = (0..layout.units()).find(|unit| layout.rows_of(*unit).contains(&row)) else {
         return vec![];
     };
-    let asked = Asked::of(layout);
+    let dependencies = UnitDependencies::of(layout);
     let mut shared = vec![false; layout.units() as usize];
-    asked.mark(own, &mut shared);
+    dependencies.mark(own, &mut shared);
     shared[own as usize] = true;
     let mut rows: Vec<u32> = (0..layout.units())
-        .filter(|unit| shared[*unit as usize] || asked.by(*unit).any(|asked| shared[asked as usize]))
+        .filter(|unit| {
+            shared[*unit as usize] || dependencies.of_unit(*unit).any(|needed| shared[needed as usize])
+        })
         .flat_map(|unit| layout.rows_of(unit))
         .copied()
         .filter(|other| *other != row && !held.tombstones.is_removed(*other, view.generation))
@@ -30,13 +32,13 @@ pub fn neighbours(view: &View, part: u32, row: u32) -> Vec<Location> {
 }
 
 /// Which units need which others: their code asks for them, or it leaves them out because the unit waits for them.
-struct Asked<'a> {
+struct UnitDependencies<'a> {
     layout: &'a Layout,
     /// Pairs of a unit and one that it waits for, sorted.
     awaited: Vec<(u32, u32)>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> UnitDependencies<'a> {
     fn of(layout: &'a Layout) -> Self {
         let awaited = (0..layout.single_row).flat_map(|awaited| {
             let waiting = &layout.entries[layout.waiting_for(awaited)];
@@ -48,16 +50,16 @@ impl<'a> Asked<'a> {
     }
 
     /// The units that one needs.
-    fn by(&self, unit: u32) -> impl Iterator<Item = u32> + '_ {
+    fn of_unit(&self, unit: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.awaited.partition_point(|(waiting, _)| *waiting < unit);
         let awaited = self.awaited[first..].iter().take_while(move |(waiting, _)| *waiting == unit);
         self.layout.leaves_of(unit).filter_map(Leaf::as_unit).chain(awaited.map(|(_, awaited)| *awaited))
     }
 
     fn mark(&self, unit: u32, marked: &mut [bool]) {
-        for asked in self.by(unit) {
-            if !std::mem::replace(&mut marked[asked as usize], true) {
-                self.mark(asked, marked);
+        for needed in self.of_unit(unit) {
+            if !std::mem::replace(&mut marked[needed as usize], true) {
+                self.mark(needed, marked);
             }
         }
     }

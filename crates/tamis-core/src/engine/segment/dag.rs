@@ -246,8 +246,8 @@ impl Dag {
         self.numbers.find(tag, |node| self.gate(node) == gate && self.children(node) == children)
     }
 
-    /// Begins to fetch what adding these forms will read. They are many at a time, so that memory answers many
-    /// questions at once. Only nodes of nothing but literals are known beforehand.
+    /// Begins to fetch what adding these forms will read. Many at a time, so that their
+    /// memory accesses overlap. Only nodes of nothing but literals are known beforehand.
     pub fn fetch<'a>(&self, forms: impl Iterator<Item = &'a Form>) {
         let table = self.below.as_deref().unwrap_or(self);
         let mut tags = Vec::with_capacity(64);

@@ -103,13 +103,13 @@ impl Layout {
         (self.single_row..self.remembered).contains(&unit)
     }
 
-    /// Whether so many units are single-row ones that most entries lead to them.
+    /// Whether most entries lead to single-row units.
     #[inline]
     pub fn is_mostly_single_row(&self) -> bool {
         self.remembered - self.single_row > self.units() / 5 * 2
     }
 
-    /// Whether units that others ask for are so many that evaluating one is likely to ask for some.
+    /// Whether evaluating a unit is likely to need others, because many are shared.
     #[inline]
     pub fn shares_much(&self) -> bool {
         self.single_row > self.units() / 16

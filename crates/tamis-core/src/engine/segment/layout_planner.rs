@@ -9,7 +9,7 @@ use super::access_predicates::{Access, MAX_KEYS, PackedAccess, plan};
 use super::dag::{Dag, Gate, Ref, Target};
 use super::forms::Forms;
 use super::layout::{Layout, MAX_CODE};
-use super::layout_writer::Plan;
+use super::layout_writer::LayoutPlan;
 use super::planned_code::put_words;
 use super::program::{CodeKind, EVEN, Leaf, ODD, PlannedLeaf, THRESHOLD, Tree};
 use super::scoring::{Scoring, ScoringBuilder};
@@ -69,7 +69,7 @@ pub fn plan_layout(
     samples: &[Event<'_>],
     threads: &Threads,
     are_kept: bool,
-) -> Result<Plan> {
+) -> Result<LayoutPlan> {
     let (atoms, nodes) = (forms.atoms.len(), forms.dag.nodes());
     let sharing = Sharing { predicates: atoms, nodes: nodes + atoms, written_nodes: written_nodes(forms) };
     let rows = Rows::group(&forms.roots, nodes);
@@ -108,7 +108,7 @@ pub fn plan_layout(
         forms.dag = dag;
     }
     let basis = LayoutBasis { samples: samples.len(), candidates: expected_candidates };
-    Ok(Plan { catalog, rows, units, code, accesses, sharing, basis })
+    Ok(LayoutPlan { catalog, rows, units, code, accesses, sharing, basis })
 }
 
 /// How many nodes all expressions had together when they were written.

@@ -18,7 +18,7 @@ use crate::predicate::catalog_builder::CatalogBuilder;
 /// With fewer units the arrays are written one after the other: by then the code that was planned is gone.
 const WORTH_A_THREAD: usize = 32 * 1024;
 
-pub struct Plan {
+pub struct LayoutPlan {
     pub catalog: CatalogBuilder,
     pub rows: Rows,
     pub units: Units,
@@ -29,7 +29,7 @@ pub struct Plan {
     pub basis: LayoutBasis,
 }
 
-impl Plan {
+impl LayoutPlan {
     /// For each unit, the highest value of a row that it can lead to; empty where there are no values.
     fn bounds(&self, values: &[f64]) -> Vec<f64> {
         if values.is_empty() {

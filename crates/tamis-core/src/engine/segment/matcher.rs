@@ -27,7 +27,7 @@ use crate::prefetch::prefetch;
 
 /// Single-row units that hold are collected in a set when there is a candidate for that many of them; otherwise
 /// clearing and reading the set would take longer than it saves.
-const LONE_PER_CANDIDATE: usize = 512;
+const SINGLE_ROW_UNITS_PER_CANDIDATE: usize = 512;
 
 /// Working memory for matching, reused from event to event.
 #[derive(Default)]
@@ -293,7 +293,7 @@ impl OneEvent<'_> {
     /// Opens the set of single-row units if there are enough candidates for clearing and reading it.
     pub(super) fn open_single_row_set(&mut self, candidates: usize) {
         let single_row = (self.layout.remembered - self.layout.single_row) as usize;
-        if self.open.is_empty() && candidates * LONE_PER_CANDIDATE > single_row {
+        if self.open.is_empty() && candidates * SINGLE_ROW_UNITS_PER_CANDIDATE > single_row {
             self.single_row.open(self.layout);
         }
     }

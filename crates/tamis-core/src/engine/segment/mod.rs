@@ -78,8 +78,8 @@ pub struct Segment {
     relaxed: OnceLock<std::result::Result<Relaxed, String>>,
 }
 
-/// How often the plan of a small segment is looked for before it is made, for each of its subscriptions. Making it takes as long as
-/// it saves in about so many events, and small segments of an index that changes are soon merged. Tests do not wait.
+/// Lookups per subscription before a small segment gets its plan. Making it takes as long as it saves in about that many events, and
+/// small segments of an index that changes are soon merged. Tests do not wait.
 const LOOKS_PER_ROW: usize = if cfg!(any(test, feature = "testing")) { 0 } else { 32 };
 
 impl Segment {
@@ -145,14 +145,14 @@ impl Segment {
         self.origin.as_ref().map_or(Ok(()), |origin| origin.check_records(from, to))
     }
 
-    /// What relaxed questions need, built by the first of them.
+    /// What relaxed queries need, built by the first of them.
     pub fn relaxed(&self, terms: &Terms) -> Result<&Relaxed> {
         let built =
             get_or_init(&self.relaxed, || Relaxed::build(self, terms).map_err(|error| error.to_string()));
         built.as_ref().map_err(|message| Error::Snapshot(message.clone()))
     }
 
-    /// The bytes of what relaxed questions need, if one was asked.
+    /// The bytes of what relaxed queries need, if one was asked.
     pub fn relaxed_bytes(&self) -> usize {
         self.relaxed.get().and_then(|built| built.as_ref().ok()).map_or(0, Relaxed::bytes)
     }

@@ -6,7 +6,7 @@ use super::access_predicates::Access;
 use super::layout::{Layout, code_place};
 use super::program::CodeKind;
 
-/// Rows by node. Hardly half of the nodes have any, so those have numbers, and only they say where their rows begin.
+/// Rows by node. Fewer than half of the nodes have any; only those store where their rows begin.
 pub struct Rows {
     /// A bit per node: whether it has rows.
     has_rows: Vec<u64>,

@@ -51,7 +51,7 @@ def auction_like(
     distribution: OperandDistribution = OperandDistribution.UNIFORM,
     auctions_per_book: float = AUCTIONS_PER_BOOK,
 ) -> BookAuction:
-    """So many subscriptions instead of the paper's, and so many fewer books.
+    """Scale the paper's number of subscriptions, and the number of books with it.
 
     >>> auction_like(5_000, paper=50_000, seed=1).auctions_per_book
     1000.0

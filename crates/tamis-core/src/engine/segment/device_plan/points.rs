@@ -6,9 +6,8 @@ use super::shape::Shape;
 use crate::engine::device::{IN_POINTS, NO_MASK};
 use crate::predicate::catalog::TRUE_BIT;
 
-/// Predicates that hold for a few values (`=`, short `IN`) have no mask of their own if that can be: whoever reads them reads the
-/// masks of these values. A value may satisfy hundreds of them, and setting a bit in each of their masks takes longer
-/// than reading a few more leaves.
+/// Predicates that hold for a few values (`=`, short `IN`) share the masks of these values where possible. A value may satisfy
+/// hundreds of predicates, and setting a bit in the mask of each takes longer than reading a few more leaves.
 ///
 /// The points of a catalog are numbered behind its predicates here: leaf `bits + point` is the mask of a point.
 pub(super) struct PointsOfPredicates {
@@ -21,7 +20,7 @@ pub(super) struct PointsOfPredicates {
     is_read_so: Vec<bool>,
 }
 
-/// So many values are read in place of a predicate, if they satisfy so many others each on average.
+/// A predicate is replaced by at most this many values, if each of them satisfies this many predicates on average.
 const MOST_POINTS: usize = 4;
 const LEAST_SHARED: usize = 16;
 

@@ -2,7 +2,7 @@
 
 use super::super::Segment;
 use super::super::program::Leaf;
-use super::super::scoring::node::{Form, LeafNode, Node, weight_words};
+use super::super::scoring::node::{LeafNode, Node, NodeKind, weight_words};
 use super::super::scoring::{Scoring, node};
 use super::points::{MasksOfPredicates, PointsOfPredicates};
 use crate::engine::device::{DeviceError, DeviceResult, NO_PROGRAM, PROGRAM_DEPTH};
@@ -193,9 +193,9 @@ impl Writer<'_> {
         self.at = first + leaf.form.tests();
         let tests: Vec<Leaf> = self.code[first..self.at].iter().map(|word| Leaf(*word)).collect();
         let groups = match (leaf.form, &tests[..]) {
-            (Form::True, _) => vec![vec![]],
-            (Form::Both, [a, b]) => both(&self.groups(*a), &self.groups(*b)),
-            (Form::OneOrBoth, [one, a, b]) => {
+            (NodeKind::True, _) => vec![vec![]],
+            (NodeKind::Both, [a, b]) => both(&self.groups(*a), &self.groups(*b)),
+            (NodeKind::OneOrBoth, [one, a, b]) => {
                 [self.groups(*one), both(&self.groups(*a), &self.groups(*b))].concat()
             }
             _ => tests.iter().flat_map(|test| self.groups(*test)).collect(),

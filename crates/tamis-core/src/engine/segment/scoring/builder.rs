@@ -3,7 +3,7 @@
 use super::Scoring;
 use super::entry_bounds::EntryBounds;
 use super::node::{
-    Form, LeafNode, MAX_ATTRIBUTE, MAX_COUNTED, MAX_LEAST, Node, XorChain, weight, weight_words,
+    LeafNode, MAX_ATTRIBUTE, MAX_COUNTED, MAX_LEAST, Node, NodeKind, XorChain, weight, weight_words,
 };
 use super::row_sketches::RowSketchesBuilder;
 use crate::engine::segment::program::Leaf;
@@ -190,34 +190,36 @@ fn maybe_negated(expr: &Expr) -> Option<&Predicate> {
 }
 
 /// Writes the tests of a literal and says how they are joined.
-fn write_tests(of: u32, catalog: &CatalogBuilder, code: &mut Vec<u32>) -> Form {
+fn write_tests(of: u32, catalog: &CatalogBuilder, code: &mut Vec<u32>) -> NodeKind {
     let cut = |table: u32, cut: u32, above: bool| {
         let table = catalog.cut_table(table);
         Leaf::set(if above { table.above } else { table.below } + cut).0
     };
     let test = if of == NEVER { LiteralTest::Never } else { catalog.test(Literal(of)) };
     let (form, tests) = match test {
-        LiteralTest::Bit(bit) => (Form::One, vec![Leaf::set(bit).0]),
+        LiteralTest::Bit(bit) => (NodeKind::One, vec![Leaf::set(bit).0]),
         // The first test tells what attribute a leaf is about, so it may not be the bit that is always set.
-        LiteralTest::SetAndClear(TRUE_BIT, clear) => (Form::One, vec![Leaf::clear(clear).0]),
-        LiteralTest::SetAndClear(set, clear) => (Form::Both, vec![Leaf::set(set).0, Leaf::clear(clear).0]),
+        LiteralTest::SetAndClear(TRUE_BIT, clear) => (NodeKind::One, vec![Leaf::clear(clear).0]),
+        LiteralTest::SetAndClear(set, clear) => {
+            (NodeKind::Both, vec![Leaf::set(set).0, Leaf::clear(clear).0])
+        }
         LiteralTest::AbsentOr(absent, set, clear) => {
-            (Form::OneOrBoth, vec![Leaf::set(absent).0, Leaf::set(set).0, Leaf::clear(clear).0])
+            (NodeKind::OneOrBoth, vec![Leaf::set(absent).0, Leaf::set(set).0, Leaf::clear(clear).0])
         }
         LiteralTest::Between { table, above: Some(above), below: Some(below) } => {
-            (Form::Both, vec![cut(table, above, true), cut(table, below, false)])
+            (NodeKind::Both, vec![cut(table, above, true), cut(table, below, false)])
         }
         LiteralTest::Between { table, above: Some(above), below: None } => {
-            (Form::One, vec![cut(table, above, true)])
+            (NodeKind::One, vec![cut(table, above, true)])
         }
         LiteralTest::Between { table, above: None, below: Some(below) } => {
-            (Form::One, vec![cut(table, below, false)])
+            (NodeKind::One, vec![cut(table, below, false)])
         }
         LiteralTest::Outside { table, below, above } => {
-            (Form::Either, vec![cut(table, below, false), cut(table, above, true)])
+            (NodeKind::Either, vec![cut(table, below, false), cut(table, above, true)])
         }
         LiteralTest::Between { above: None, below: None, .. } | LiteralTest::Never => {
-            (Form::One, vec![Leaf::clear(TRUE_BIT).0])
+            (NodeKind::One, vec![Leaf::clear(TRUE_BIT).0])
         }
     };
     code.extend(tests);
@@ -318,7 +320,7 @@ impl<W: Fn(&Predicate) -> f64> Writer<'_, W> {
 /// Header and weight of a leaf; its tests, if it gets any, set the form.
 fn write_leaf(attribute: u32, weight: f64, code: &mut Vec<u32>) {
     let plain = weight == 1.0;
-    code.push(Node::Leaf(LeafNode { attribute: TermId(attribute), form: Form::True, plain }).word());
+    code.push(Node::Leaf(LeafNode { attribute: TermId(attribute), form: NodeKind::True, plain }).word());
     if !plain {
         code.extend(weight_words(weight));
     }

@@ -64,7 +64,7 @@ pub struct XorChain {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LeafNode {
     pub attribute: TermId,
-    pub form: Form,
+    pub form: NodeKind,
     /// The weight is 1, and not written.
     pub plain: bool,
 }
@@ -72,7 +72,7 @@ pub struct LeafNode {
 /// Which tests make a leaf true.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u32)]
-pub enum Form {
+pub enum NodeKind {
     /// None is needed.
     True = 0,
     One = 1,
@@ -82,15 +82,16 @@ pub enum Form {
     OneOrBoth = 4,
 }
 
-impl Form {
-    const ALL: [Form; 5] = [Form::True, Form::One, Form::Both, Form::Either, Form::OneOrBoth];
+impl NodeKind {
+    const ALL: [NodeKind; 5] =
+        [NodeKind::True, NodeKind::One, NodeKind::Both, NodeKind::Either, NodeKind::OneOrBoth];
 
     pub fn tests(self) -> usize {
         match self {
-            Form::True => 0,
-            Form::One => 1,
-            Form::Both | Form::Either => 2,
-            Form::OneOrBoth => 3,
+            NodeKind::True => 0,
+            NodeKind::One => 1,
+            NodeKind::Both | NodeKind::Either => 2,
+            NodeKind::OneOrBoth => 3,
         }
     }
 }
@@ -119,7 +120,7 @@ impl Node {
             }),
             _ => Node::Leaf(LeafNode {
                 attribute: TermId(word & MAX_ATTRIBUTE),
-                form: *Form::ALL.get((word >> FORM_SHIFT & FORM_MASK) as usize)?,
+                form: *NodeKind::ALL.get((word >> FORM_SHIFT & FORM_MASK) as usize)?,
                 plain: has(LEAF_IS_PLAIN),
             }),
         })
@@ -171,7 +172,7 @@ mod tests {
         for (negates, wants_false) in [(false, false), (false, true), (true, false), (true, true)] {
             nodes.push(Node::Xor(XorChain { children: 3, negates, wants_false }));
         }
-        for form in Form::ALL {
+        for form in NodeKind::ALL {
             for (attribute, plain) in [(0, true), (MAX_ATTRIBUTE, false)] {
                 nodes.push(Node::Leaf(LeafNode { attribute: TermId(attribute), form, plain }));
             }

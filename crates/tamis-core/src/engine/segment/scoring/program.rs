@@ -1,6 +1,6 @@
 //! Runs a scoring program, and validates one that was read from a file.
 
-use super::node::{Form, LeafNode, Node, XorChain, weight};
+use super::node::{LeafNode, Node, NodeKind, XorChain, weight};
 use crate::engine::segment::program::Leaf;
 use crate::query::Scale;
 
@@ -89,11 +89,11 @@ impl<'a> Program<'a> {
     fn leaf(&mut self, LeafNode { attribute, form, plain }: LeafNode) -> Counted {
         let weight = if plain { 1.0 } else { weight([self.word(), self.word()]) };
         let holds = match form {
-            Form::One => self.test(),
-            Form::Both => self.test() & self.test(),
-            Form::Either => self.test() | self.test(),
-            Form::OneOrBoth => self.test() | (self.test() & self.test()),
-            Form::True => true,
+            NodeKind::One => self.test(),
+            NodeKind::Both => self.test() & self.test(),
+            NodeKind::Either => self.test() | self.test(),
+            NodeKind::OneOrBoth => self.test() | (self.test() & self.test()),
+            NodeKind::True => true,
         };
         let holds = holds && !(self.relaxed && self.scale.leaves_out(attribute));
         (holds, if holds { weight * self.scale.factor(attribute) } else { 0.0 })

@@ -17,7 +17,7 @@
 //! A gate is a test. Sketches are in the order of their units, so that those of units that fire together are
 //! adjacent.
 
-use super::node::Form;
+use super::node::NodeKind;
 use crate::event::{Event, TermId};
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::prefetch::prefetch;
@@ -363,14 +363,14 @@ pub struct RowSketchesBuilder {
 
 impl RowSketchesBuilder {
     /// Adds a leaf of the next row, by its tests.
-    pub fn add_leaf(&mut self, form: Form, tests: &[u32], weight: f64) {
+    pub fn add_leaf(&mut self, form: NodeKind, tests: &[u32], weight: f64) {
         match (form, tests) {
             // The two sides of an "either" exclude each other, so at most one of them counts.
-            (Form::One | Form::Either, tests) => {
+            (NodeKind::One | NodeKind::Either, tests) => {
                 self.leaves.extend(tests.iter().map(|test| ([*test, OPEN], weight)));
             }
-            (Form::Both, [first, second]) => self.leaves.push(([*first, *second], weight)),
-            (Form::OneOrBoth, [one, first, second]) => {
+            (NodeKind::Both, [first, second]) => self.leaves.push(([*first, *second], weight)),
+            (NodeKind::OneOrBoth, [one, first, second]) => {
                 self.leaves.extend([([*one, OPEN], weight), ([*first, *second], weight)]);
             }
             _ => unreachable!("a leaf of a tree has the tests of its form"),
@@ -453,11 +453,11 @@ mod tests {
                 for (first, second, form, weight) in leaves {
                     let weight = *weight as f64;
                     let (form, tests, is_true) = match form {
-                        0 => (Form::One, vec![*first], holds(*first)),
-                        1 => (Form::Both, vec![*first, *second], holds(*first) && holds(*second)),
+                        0 => (NodeKind::One, vec![*first], holds(*first)),
+                        1 => (NodeKind::Both, vec![*first, *second], holds(*first) && holds(*second)),
                         // Both sides of these exclude each other.
-                        2 => (Form::Either, vec![*first, first ^ 1], true),
-                        _ => (Form::OneOrBoth, vec![*first, first ^ 1, *second], holds(*first) || holds(*second)),
+                        2 => (NodeKind::Either, vec![*first, first ^ 1], true),
+                        _ => (NodeKind::OneOrBoth, vec![*first, first ^ 1, *second], holds(*first) || holds(*second)),
                     };
                     builder.add_leaf(form, &tests, weight);
                     sum += if is_true { weight } else { 0.0 };
