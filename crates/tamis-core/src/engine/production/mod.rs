@@ -200,8 +200,8 @@ impl Engine for Production {
 
     fn learn(&self, events: usize, work: &Work, see: See<'_>) {
         sealing::note_event(&self.inner);
-        self.inner.samples.offer_many(events, see);
-        reorganize::note(&self.inner, events, work);
+        let before = self.inner.samples.offer_many(events, see);
+        reorganize::note(&self.inner, before, events, work);
     }
 
     fn save(&self, path: &Path, schema: Option<&Schema>) -> Result<()> {
