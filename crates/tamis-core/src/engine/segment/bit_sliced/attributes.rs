@@ -17,7 +17,7 @@ pub(super) struct Attributes {
 
 pub(super) enum AttributeStates {
     /// The states, and for each key that fires in some of them, in which.
-    Listed(States, FxHashMap<u32, Vec<u32>>),
+    Listed(Box<States>, FxHashMap<u32, Vec<u32>>),
     /// Patterns or elements are looked for.
     Unlisted,
 }
@@ -41,7 +41,7 @@ impl Attributes {
             all.push(match catalog.states(entry) {
                 Some(listed) => {
                     let states_of_keys = states_of_keys(&listed);
-                    AttributeStates::Listed(listed, states_of_keys)
+                    AttributeStates::Listed(Box::new(listed), states_of_keys)
                 }
                 None if catalog.has_documents(entry) => return None,
                 None => AttributeStates::Unlisted,
