@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
+import pytest
+
+import tamis
 from tamis import Index
 
 COUNT = 400  # more names than are remembered
@@ -63,3 +69,78 @@ def test_fields_in_any_order_are_read_as_sorted_ones():
     for count in (1, 2, 63, 64, 65, 300):
         chosen = draw.sample(range(COUNT), count)
         assert index.match({f"n{number}": number for number in chosen}) == sorted(chosen)
+
+
+class Text(str):
+    """A string of a class of its own."""
+
+    __slots__ = ()
+
+
+class Number(int):
+    """An integer of a class of its own."""
+
+
+VALUES: list[Any] = [
+    *(0, 1, -1, True, False, None, 0.0, -0.0, 1.5, float("nan"), float("inf")),
+    *(2**53 + 1, -(2**63), 2**63 - 1, 2**63, -(2**63) - 1, 2**200),
+    *("", "a", "é", "a" * 40, "1", Text("a"), Number(1)),
+    *(["a", 1], ["a"], [1], (), {"a": 1}, {}, Decimal("1.50"), datetime(2026, 1, 1, tzinfo=UTC)),
+]
+
+
+TESTS = ["IS NULL", "IS NOT NULL", "= 1", "= 'a'", "= TRUE", "> 9007199254740992", "LIKE '%a%'", "!= 'é'"]
+RULES = [f"n{number} {test}" for number in range(4) for test in TESTS]
+DECLARED = {"n0": "timestamp", "n1": "int", "n2": "string", "n3": "float"}
+RULES_OF_DECLARED = [
+    *(f"n{number} IS NULL" for number in range(4)),
+    *("n0 > TIMESTAMP '1970-01-01 00:00:00'", "n1 = 1", "n2 LIKE 'a%'", "n3 < 2.0", "n1 < 0", "n2 = '1'"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::tamis.ValueWarning")
+@pytest.mark.parametrize(
+    ("schema", "rules"),
+    [(None, [*RULES, "array_contains(m0, 'a') OR n2.a = 1"]), (DECLARED, RULES_OF_DECLARED)],
+    ids=["no schema", "schema"],
+)
+def test_values_of_names_that_were_seen_are_read_as_those_of_an_event(
+    schema: dict[str, str] | None, rules: list[str]
+):
+    draw = random.Random(7)
+    index = Index(schema=schema)
+    index.add_many(list(range(len(rules))), rules)
+    for _ in range(400):
+        names = draw.sample(["n0", "n1", "n2", "n3", "m0", "other"], draw.randrange(7))
+        event = {name: draw.choice(VALUES) for name in names}
+        assert index.match(event) == index.match(tamis.Event(event)), event
+
+
+def test_text_that_is_not_unicode_is_refused_also_under_a_name_that_was_seen():
+    index = Index()
+    index.add_many([1, 2], ["a = 'x'", "b = 'y'"])
+    for _ in range(3):
+        assert index.match({"a": "x", "b": "y"}) == [1, 2]
+        with pytest.raises(tamis.EventError, match="not Unicode"):
+            index.match({"a": "x", "b": "\ud800"})
+
+
+def test_a_dict_that_changes_while_it_is_read_is_refused():
+    index = Index()
+    index.add_many([1, 2], ["array_contains(a, 1)", "b = 2"])
+    event: dict[str, Any] = {}
+
+    class Changing(list[int]):
+        def __iter__(self):
+            event["new"] = 1
+            event["b"] = "other"
+            return iter([1])
+
+    for _ in range(3):
+        event.clear()
+        event.update(b=2, a=Changing(), c=3)
+        with pytest.raises(tamis.EventError, match="changed"):
+            index.match(event)
+        event.clear()
+        event.update(b=2, c=3, new=0, a=Changing())
+        assert index.match(event) == [1, 2]

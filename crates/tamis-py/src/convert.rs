@@ -8,6 +8,7 @@ use pyo3::types::{
 };
 use tamis_core::event::{EventError, Fields, RecordBuilder, Value, ValueRef, Wanted, json};
 
+use crate::dict_items::{Texts, take_fields};
 use crate::event::{PyInterval, PyWhere};
 use crate::seen_names::SeenNames;
 
@@ -317,32 +318,42 @@ pub fn walk_mapping<'a>(event: &Bound<'_, PyAny>, fields: &mut impl Fields<'a>) 
     walk_nested(event, fields, 0)
 }
 
-/// The same for the fields of an index, whose names are mostly those of the events before.
-pub fn walk_event<'a>(
-    event: &Bound<'_, PyAny>,
+/// The same for the fields of an index, whose names are mostly those of the events before. Strings stay in `texts`.
+pub fn walk_event<'a, 'py: 'a>(
+    event: &Bound<'py, PyAny>,
     fields: &mut impl Fields<'a>,
     names: &mut SeenNames,
+    texts: &'a mut Texts,
 ) -> Result<(), EventError> {
     let Ok(dict) = event.cast::<PyDict>() else { return walk_mapping(event, fields) };
     if fields.wants_strings() {
         return walk_mapping(event, fields);
     }
-    dict.iter().try_for_each(|(name, object)| {
-        if !names.is_asked() {
-            return walk_field(&name, &object, fields, 1);
+    take_fields(dict, fields, names, texts, |name, object, fields, names, is_asked| {
+        if !is_asked {
+            return walk_field(name, object, fields, 1);
         }
-        let wanted = match names.field(&name).and_then(|seen| fields.enter_seen(seen)) {
+        let wanted = match names.field(name).and_then(|seen| fields.enter_seen(seen)) {
             Some(wanted) => wanted,
             None => {
-                let wanted = enter(&name, fields)?;
+                let wanted = enter(name, fields)?;
                 if let Some(seen) = fields.seen_field() {
-                    names.note(&name, seen);
+                    names.note(name, seen);
                 }
                 wanted
             }
         };
-        take_field(&object, fields, wanted, 1)
-    })
+        take_field(object, fields, wanted, 1)
+    })?;
+    for (seen, text) in &*texts {
+        let text = text.bind(event.py());
+        let is_taken = text.to_str().is_ok_and(|text| fields.take_seen(*seen, || Some(ValueRef::Str(text))));
+        // It says what is wrong with the string.
+        if !is_taken && let Some(wanted) = fields.enter_seen(*seen) {
+            take_field(text, fields, wanted, 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// Calls `see` with every string in an object, also in what no attribute could have as its value.

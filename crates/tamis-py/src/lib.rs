@@ -5,6 +5,7 @@ mod arrow_ffi;
 mod batch;
 mod convert;
 mod device;
+mod dict_items;
 mod errors;
 mod event;
 mod event_matcher;

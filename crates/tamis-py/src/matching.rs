@@ -19,6 +19,7 @@ use tamis_core::fork::KeepsInterpreter;
 use tamis_core::query::{Ask, Query, current_time};
 
 use crate::convert::walk_event;
+use crate::dict_items::Texts;
 use crate::errors::{OrRaise, warn_of_value};
 use crate::event::{Source, source, with_record};
 use crate::id_cache::IdCache;
@@ -33,6 +34,8 @@ const RELEASE_FROM: usize = 1000;
 struct Memory {
     event: EventScratch,
     names: SeenNames,
+    /// Empty between events.
+    texts: Texts,
     matching: Workspace,
 }
 
@@ -188,6 +191,7 @@ pub fn resolved<T: Send>(
 ) -> PyResult<T> {
     let mut memory = MEMORY.take().unwrap_or_default();
     let answer = resolved_in(&mut memory, index, event, terms, release_from, use_it);
+    memory.texts.clear();
     MEMORY.set(Some(memory));
     answer
 }
@@ -201,7 +205,7 @@ fn resolved_in<T: Send>(
     use_it: impl FnOnce(&Reader, &Terms, &Event<'_>, &mut Workspace) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let py = event.py();
-    let Memory { event: scratch, names, matching } = memory;
+    let Memory { event: scratch, names, texts, matching } = memory;
     let Some(reader) = lock_free_reader(py, index)? else {
         // Python code may run under the interpreter lock, so such a reader is never held there.
         let record = with_record(event, Record::clone)?;
@@ -221,7 +225,7 @@ fn resolved_in<T: Send>(
         Source::Mapping => {
             let mut resolved = scratch.spare();
             let mut builder = EventBuilder::new(&terms, index.schema(), scratch, &mut resolved);
-            walk_event(event, &mut builder, names).or_raise(py)?;
+            walk_event(event, &mut builder, names, texts).or_raise(py)?;
             let made = computed(|| builder.finish()).or_raise(py)?;
             let event = made.as_ref().unwrap_or(&resolved);
             let answer = detached(py, releases, || use_it(&reader, &terms, event, matching));

@@ -7,7 +7,7 @@
 
 use super::error::EventError;
 use super::known_fields::{KnownField, KnownFields, Quoted, SeenField};
-use super::order::sort_by_marks;
+use super::order::Order;
 use super::{Event, Schema, TermId, Terms, Value, ValueRef};
 use crate::json::structure::Structure;
 
@@ -32,6 +32,17 @@ pub trait Fields<'a> {
 
     /// The same as [`enter`](Self::enter) for a field of the event that was seen before; `None` if that was forgotten.
     fn enter_seen(&mut self, _seen: SeenField) -> Option<Wanted> {
+        None
+    }
+
+    /// Takes a field of the event that was seen before at once, if nothing is wanted of it, or if it has an attribute and `scalar`
+    /// gives its value. False, and nothing done, if it has to be entered.
+    fn take_seen(&mut self, _seen: SeenField, _scalar: impl FnOnce() -> Option<ValueRef<'a>>) -> bool {
+        false
+    }
+
+    /// The same as [`enter`](Self::enter) for a field that came in an event before, of any record. `None` if it did not.
+    fn enter_known(&mut self, _name: &str) -> Option<Wanted> {
         None
     }
 
@@ -138,6 +149,7 @@ pub struct Scratch {
     structure: Option<Box<Structure>>,
     /// How many values the last event had: a good guess for the next.
     last_len: usize,
+    order: Order,
     /// An event that is of no interest any more, for its memory.
     spare: Event<'static>,
 }
@@ -214,7 +226,7 @@ impl<'e, 't, 's, 'i> EventBuilder<'e, 't, 's, 'i> {
         if !self.is_borrowed() {
             return self.finish_made().map(Some);
         }
-        sort(self.event, self.terms)?;
+        sort(self.event, self.terms, &mut self.scratch.order)?;
         self.scratch.last_len = self.event.values.len();
         Ok(None)
     }
@@ -232,14 +244,14 @@ impl<'e, 't, 's, 'i> EventBuilder<'e, 't, 's, 'i> {
     {
         let Self { terms, scratch, event, .. } = self;
         let read = event.values.len();
-        let Scratch { owned, computed, strings, places, last_len, .. } = scratch;
+        let Scratch { owned, computed, strings, places, last_len, order, .. } = scratch;
         let mut event: Event<'s> = std::mem::take(event);
         for (place, value) in places.iter().zip(&*owned) {
             event.values[*place].1 = value.as_ref();
             event.has_intervals |= value.is_set();
         }
         event.values.extend(terms.strings().map(|id| (id, ValueRef::Array(strings))));
-        sort(&mut event, terms)?;
+        sort(&mut event, terms, order)?;
         *last_len = read;
         terms.compute(&mut event.values, computed);
         Ok(event)
@@ -271,6 +283,27 @@ impl<'t> Fields<'t> for EventBuilder<'_, 't, '_, '_> {
         let field = known.enter_seen(seen)?;
         entered.push(field);
         Some(known.wanted(field))
+    }
+
+    #[inline]
+    fn take_seen(&mut self, seen: SeenField, scalar: impl FnOnce() -> Option<ValueRef<'t>>) -> bool {
+        let Some((wanted, attribute)) = self.scratch.known.wanted_of_seen(seen) else { return false };
+        let Some(attribute) = attribute else { return !wanted.fields };
+        // A schema reads some values as timestamps.
+        if self.schema.is_some() {
+            return false;
+        }
+        let Some(value) = scalar() else { return false };
+        self.event.values.push((attribute, value));
+        true
+    }
+
+    #[inline]
+    fn enter_known(&mut self, name: &str) -> Option<Wanted> {
+        let Scratch { known, entered, .. } = &mut *self.scratch;
+        let (field, wanted) = known.field_of_before(entered.last().copied(), name)?;
+        entered.push(field);
+        Some(wanted)
     }
 
     #[inline(always)]
@@ -342,33 +375,37 @@ impl<'t> Fields<'t> for EventBuilder<'_, 't, '_, '_> {
 
 /// Brings the values of an event into the order of their attributes, without nulls.
 #[inline]
-fn sort(event: &mut Event<'_>, terms: &Terms) -> Result<(), EventError> {
+fn sort<'t>(event: &mut Event<'t>, terms: &Terms, order: &mut Order) -> Result<(), EventError> {
     let Event { values, weights, .. } = event;
-    let is_sorted = values.is_sorted_by(|(one, _), (next, _)| one < next);
-    let has_nulls = values.iter().any(|(_, value)| matches!(value, ValueRef::Null));
-    if is_sorted && !has_nulls && weights.is_empty() {
-        Ok(())
-    } else {
-        sort_and_check(values, weights, terms)
+    let (mut is_sorted, mut has_nulls, mut least) = (true, false, 0);
+    for (attribute, value) in &*values {
+        is_sorted &= attribute.0 >= least;
+        least = attribute.0 + 1;
+        has_nulls |= matches!(value, ValueRef::Null);
+    }
+    if !is_sorted && !order.sort(values) {
+        sort_and_check(values, terms)?;
+    }
+    if has_nulls {
+        values.retain(|(_, value)| !matches!(value, ValueRef::Null));
+    }
+    if weights.is_empty() { Ok(()) } else { sort_weights(weights, terms) }
+}
+
+#[cold]
+fn sort_and_check(values: &mut [(TermId, ValueRef<'_>)], terms: &Terms) -> Result<(), EventError> {
+    values.sort_unstable_by_key(|(attribute, _)| *attribute);
+    match values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(twice) => Err(given_twice("a value", terms.name(twice[0].0))),
+        None => Ok(()),
     }
 }
 
-#[inline(never)]
-fn sort_and_check(
-    values: &mut Vec<(TermId, ValueRef<'_>)>,
-    weights: &mut [(TermId, f64)],
-    terms: &Terms,
-) -> Result<(), EventError> {
-    if !sort_by_marks(values) {
-        values.sort_unstable_by_key(|(attribute, _)| *attribute);
-    }
-    if let Some(twice) = values.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(given_twice("a value", terms.name(twice[0].0)));
-    }
-    values.retain(|(_, value)| !matches!(value, ValueRef::Null));
+#[cold]
+fn sort_weights(weights: &mut [(TermId, f64)], terms: &Terms) -> Result<(), EventError> {
     weights.sort_unstable_by_key(|(attribute, _)| *attribute);
-    if let Some(twice) = weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(given_twice("a weight", terms.name(twice[0].0)));
+    match weights.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(twice) => Err(given_twice("a weight", terms.name(twice[0].0))),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -44,6 +44,8 @@ const EVENT: usize = 0;
 pub struct SeenField {
     field: KnownField,
     forgotten: u64,
+    attribute: Option<TermId>,
+    wanted: Wanted,
 }
 
 #[derive(Debug)]
@@ -137,7 +139,14 @@ impl KnownFields {
     /// What an entered field of the event may be known by, unless it stands for many.
     pub fn seen(&self, field: KnownField) -> Option<SeenField> {
         let is_passing = self.passing.is_some_and(|passing| passing.0 == field.0);
-        (!is_passing).then_some(SeenField { field, forgotten: self.forgotten })
+        let Field { attribute, wanted, .. } = self.fields[field.0 as usize];
+        (!is_passing).then_some(SeenField { field, forgotten: self.forgotten, attribute, wanted })
+    }
+
+    /// What is wanted of a field that was seen, and its attribute, if it is still known.
+    #[inline]
+    pub fn wanted_of_seen(&self, seen: SeenField) -> Option<(Wanted, Option<TermId>)> {
+        (seen.forgotten == self.forgotten).then_some((seen.wanted, seen.attribute))
     }
 
     /// The field that was seen, if it is still known.
@@ -199,15 +208,34 @@ impl KnownFields {
         *next += expected.take_while(is_passed).count() as u32;
     }
 
-    fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Terms) -> KnownField {
+    /// A field of a record that came before, if it did.
+    #[inline]
+    pub fn field_of_before(
+        &mut self,
+        record: Option<KnownField>,
+        name: &str,
+    ) -> Option<(KnownField, Wanted)> {
+        self.inner_of_before(record.map_or(EVENT, |field| field.0 as usize), name)
+    }
+
+    #[inline]
+    fn inner_of_before(&mut self, parent: usize, name: &str) -> Option<(KnownField, Wanted)> {
         let record = &mut self.fields[parent];
-        if let Some(&place) = record.by_name.get(name) {
-            record.next = place + 1;
-            let field = record.inner[place as usize].field;
+        let place = *record.by_name.get(name)?;
+        record.next = place + 1;
+        let Inner { field, wanted, .. } = record.inner[place as usize];
+        if wanted.fields {
+            self.fields[field.0 as usize].next = 0;
+        }
+        Some((field, wanted))
+    }
+
+    fn unexpected_field(&mut self, parent: usize, name: &str, attributes: &Terms) -> KnownField {
+        if let Some((field, _)) = self.inner_of_before(parent, name) {
             self.fields[field.0 as usize].next = 0;
             return field;
         }
-        let path = if parent == EVENT { name.into() } else { format!("{}.{name}", record.path) };
+        let path = if parent == EVENT { name.into() } else { format!("{}.{name}", self.fields[parent].path) };
         let new = KnownField(self.fields.len() as u32);
         let attribute = attributes.of_field(&path);
         let wanted = Wanted { value: attribute.is_some(), fields: attributes.has_fields(&path) };

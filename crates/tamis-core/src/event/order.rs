@@ -7,7 +7,7 @@
 //! values   (7, a) (2, b) (4, c)
 //! places   2 → 1   4 → 2   7 → 0       where the value of a term is
 //! set      2, 4, 7
-//! ranks    2, 0, 1                     where each value belongs
+//! sorted   (2, b) (4, c) (7, a)
 //! ```
 
 use super::{TermId, ValueRef};
@@ -17,42 +17,57 @@ const TERMS: usize = 512;
 /// So are more values.
 const MOST: usize = 64;
 
-/// Sorts values by their terms. False, and nothing done, if it cannot: a term has two values, or there are too many.
-pub(super) fn sort_by_marks(values: &mut [(TermId, ValueRef<'_>)]) -> bool {
-    if values.len() > MOST {
-        return false;
+/// Memory to sort with.
+#[derive(Debug)]
+pub(super) struct Order {
+    /// Where the value of a term is, if the term is marked.
+    places: [u8; TERMS],
+    /// Of the last event, for its memory.
+    spare: Vec<(TermId, ValueRef<'static>)>,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { places: [0; TERMS], spare: vec![] }
     }
-    let mut marks = [0u64; TERMS / 64];
-    let mut places = [0u8; TERMS];
-    let mut repeats = 0;
-    for (place, (term, _)) in values.iter().enumerate() {
-        let Some(known) = places.get_mut(term.0 as usize) else { return false };
-        *known = place as u8;
-        let mark = &mut marks[term.0 as usize / 64];
-        repeats |= *mark >> (term.0 % 64) & 1;
-        *mark |= 1 << (term.0 % 64);
-    }
-    if repeats != 0 {
-        return false;
-    }
-    let (mut ranks, mut rank) = ([0u8; MOST], 0);
-    for (word, mark) in marks.iter().enumerate() {
-        let mut left = *mark;
-        while left != 0 {
-            let term = 64 * word + left.trailing_zeros() as usize;
-            ranks[places[term] as usize % MOST] = rank;
-            rank += 1;
-            left &= left - 1;
+}
+
+impl Order {
+    /// Sorts values by their terms. False, and nothing done, if it cannot: a term has two values, or there are too many.
+    pub fn sort<'a>(&mut self, values: &mut Vec<(TermId, ValueRef<'a>)>) -> bool {
+        if values.len() > MOST {
+            return false;
         }
-    }
-    for at in 0..values.len() {
-        while ranks[at] as usize != at {
-            let to = ranks[at] as usize;
-            values.swap(at, to);
-            ranks.swap(at, to);
+        let mut marks = [0u64; TERMS / 64];
+        let mut repeats = 0;
+        for (place, (term, _)) in values.iter().enumerate() {
+            let Some(known) = self.places.get_mut(term.0 as usize) else { return false };
+            *known = place as u8;
+            let mark = &mut marks[term.0 as usize / 64];
+            repeats |= *mark >> (term.0 % 64) & 1;
+            *mark |= 1 << (term.0 % 64);
         }
+        if repeats != 0 {
+            return false;
+        }
+        // Collecting into a vector of the same layout keeps its memory.
+        let spare = std::mem::take(&mut self.spare);
+        let mut sorted: Vec<(TermId, ValueRef<'a>)> =
+            spare.into_iter().map(|_| unreachable!("it was cleared")).collect();
+        sorted.reserve(values.len());
+        for (word, mark) in marks.iter().enumerate() {
+            let mut left = *mark;
+            while left != 0 {
+                let term = 64 * word + left.trailing_zeros() as usize;
+                sorted.push(values[self.places[term] as usize]);
+                left &= left - 1;
+            }
+        }
+        let mut unsorted = std::mem::replace(values, sorted);
+        unsorted.clear();
+        self.spare = unsorted.into_iter().map(|_| unreachable!("it was cleared")).collect();
+        true
     }
-    true
 }
 
 #[cfg(test)]
@@ -75,7 +90,10 @@ mod tests {
             sorted.sort_unstable();
             let is_repeated = sorted.windows(2).any(|pair| pair[0] == pair[1]);
             let can = terms.len() <= MOST && terms.iter().all(|term| *term < TERMS as u32) && !is_repeated;
-            prop_assert_eq!(sort_by_marks(&mut values), can);
+            let mut order = Order::default();
+            // What an event before it left does not matter.
+            order.sort(&mut vec![(TermId(3), ValueRef::Null), (TermId(1), ValueRef::Null)]);
+            prop_assert_eq!(order.sort(&mut values), can);
             let expected = if can { &sorted } else { &terms };
             let found: Vec<u32> = values.iter().map(|(term, _)| term.0).collect();
             prop_assert_eq!(&found, expected);

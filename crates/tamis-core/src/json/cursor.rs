@@ -66,6 +66,13 @@ pub(crate) trait Cursor<'a>: Clone {
         false
     }
 
+    /// The name that comes next, without its quotes, if it is known to have no escapes. Nothing is consumed. Without a colon
+    /// behind it, it is no name, and [`after_name`](Self::after_name) says so.
+    #[inline]
+    fn plain_name(&self) -> Option<&'a str> {
+        None
+    }
+
     /// What is not read yet.
     #[inline]
     fn rest(&self) -> &'a [u8] {

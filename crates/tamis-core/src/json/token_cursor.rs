@@ -173,6 +173,17 @@ impl<'a, T: Tokens> Cursor<'a> for TokenCursor<'a, T> {
     }
 
     #[inline]
+    fn plain_name(&self) -> Option<&'a str> {
+        if !self.are_strings_plain || self.tokens.byte(self.next) != Some(b'"') {
+            return None;
+        }
+        // Mostly the colon is right behind it.
+        let colon = self.tokens.place(self.tokens.after(self.next));
+        let name = self.text.get(self.at() + 1..colon)?;
+        name.strip_suffix('"')
+    }
+
+    #[inline]
     fn may_open_marker(&self) -> bool {
         let name = self.tokens.after(self.next);
         self.tokens.byte(self.next) == Some(b'{')

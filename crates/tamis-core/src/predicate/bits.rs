@@ -10,7 +10,7 @@ pub struct Bits {
 }
 
 /// Sets with no more words are small: a few instructions clear them.
-const FEW_WORDS: usize = if cfg!(any(test, feature = "testing")) { 2 } else { 64 };
+const FEW_WORDS: usize = if cfg!(any(test, feature = "testing")) { 2 } else { 128 };
 
 impl Bits {
     /// Makes room for `bits` bits, all clear.

@@ -9,7 +9,7 @@ use super::keys::ordered_key;
 use crate::event::{Event, ValueRef};
 
 /// A catalog with no more bits is small. Tests have few larger ones, and both ways must be tested.
-const SMALL: u32 = if cfg!(any(test, feature = "testing")) { 48 } else { 4096 };
+const SMALL: u32 = if cfg!(any(test, feature = "testing")) { 48 } else { 8192 };
 
 impl Catalog {
     #[inline]

@@ -27,6 +27,8 @@ pub struct States {
     pub present: Option<u32>,
     /// By state: the bits and access keys that fire, sorted. The first state is that of no value.
     pub fired: Vec<Vec<u32>>,
+    /// Working memory.
+    bits: Bits,
 }
 
 pub struct StatesOfKind {
@@ -75,8 +77,12 @@ impl Catalog {
             return None;
         }
         let absent = Some(entry.absent).filter(|bit| *bit != 0);
-        let mut states =
-            States { kinds: [const { None }; 4], present: None, fired: vec![absent.into_iter().collect()] };
+        let mut states = States {
+            kinds: [const { None }; 4],
+            present: None,
+            fired: vec![absent.into_iter().collect()],
+            bits: Bits::default(),
+        };
         if entry.expected_kinds == 0 {
             states.present = Some(1);
             states.add(|bits, fired| self.fire_present(entry, Kind::Bool, bits, fired), self.bits);
@@ -161,9 +167,9 @@ impl Catalog {
 impl States {
     /// Adds a state.
     fn add(&mut self, fire: impl FnOnce(&mut Bits, &mut FiredKeys), bits: u32) {
-        let (mut set, mut fired) = (Bits::default(), FiredKeys::default());
-        set.reset(bits as usize);
-        fire(&mut set, &mut fired);
+        let mut fired = FiredKeys::default();
+        self.bits.reset(bits as usize);
+        fire(&mut self.bits, &mut fired);
         fired.0.sort_unstable();
         self.fired.push(fired.0);
     }

@@ -16,6 +16,9 @@ const MANY: usize = 32;
 impl View {
     /// Sorts distinct locations by id.
     pub(super) fn sort_by_id(&self, found: &mut Vec<Location>) {
+        if found.len() < 2 {
+            return;
+        }
         let in_one_segment = self.parts.len() == 1 && self.buffer.is_empty();
         if found.len() < MANY && !in_one_segment {
             return found.sort_unstable_by(|a, b| self.id(*a).cmp(&self.id(*b)));

@@ -202,8 +202,8 @@ impl Engine for Production {
 
     fn learn(&self, events: usize, work: &Work, visit: VisitEvent<'_>) {
         sealing::note_event(&self.inner);
-        self.inner.samples.offer_many(events, visit);
-        reorganize::note(&self.inner, events, work);
+        let before = self.inner.samples.offer_many(events, visit);
+        reorganize::note(&self.inner, before, events, work);
     }
 
     fn save(&self, path: &Path, schema: Option<&Schema>) -> Result<()> {

@@ -38,9 +38,8 @@ const REST: u32 = 19;
 pub(super) struct AutoOptimizer {
     enabled: AtomicBool,
     /// Of the current window.
-    events: AtomicU64,
     candidates: AtomicU64,
-    /// Of all windows before.
+    /// The events of all windows before.
     seen: AtomicU64,
     /// For each event since the buffer was sealed, how many subscriptions were in it.
     buffered: AtomicU64,
@@ -52,7 +51,6 @@ impl Default for AutoOptimizer {
     fn default() -> Self {
         Self {
             enabled: AtomicBool::new(true),
-            events: AtomicU64::new(0),
             candidates: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             buffered: AtomicU64::new(0),
@@ -90,17 +88,23 @@ impl AutoOptimizer {
         consolidation::overdue(view, self.seen(), self.buffered.load(Ordering::Relaxed))
     }
 
-    /// The candidates per event of a window that ends with these events.
-    fn note(&self, events: usize, work: &Work, view: &ArcSwap<View>) -> Option<f64> {
+    /// The candidates per event of a window that ends with these events, before which came so many.
+    #[inline]
+    fn note(&self, before: u64, events: usize, work: &Work, view: &ArcSwap<View>) -> Option<f64> {
         if work.candidates > 0 {
             self.candidates.fetch_add(work.candidates, Ordering::Relaxed);
         }
-        if self.events.fetch_add(events as u64, Ordering::Relaxed) + (events as u64) < WINDOW {
+        let now = before + events as u64;
+        if before / WINDOW == now / WINDOW { None } else { self.end_window(now, view) }
+    }
+
+    #[cold]
+    fn end_window(&self, now: u64, view: &ArcSwap<View>) -> Option<f64> {
+        // Another thread may have ended a later window just now.
+        let events = now.saturating_sub(self.seen.fetch_max(now, Ordering::Relaxed));
+        if events == 0 {
             return None;
         }
-        // Another thread may have ended the window just now.
-        let events = Some(self.events.swap(0, Ordering::Relaxed)).filter(|events| *events > 0)?;
-        self.seen.fetch_add(events, Ordering::Relaxed);
         self.buffered.fetch_add(events * view.load().buffer.len() as u64, Ordering::Relaxed);
         Some(self.candidates.swap(0, Ordering::Relaxed) as f64 / events as f64)
     }
@@ -111,13 +115,14 @@ impl AutoOptimizer {
     }
 }
 
-/// Notes what some events cost together and starts rewriting the index if that has come to pay.
-pub(super) fn note(inner: &Arc<Inner>, events: usize, work: &Work) {
+/// Notes what some events cost together, before which came so many, and starts rewriting the index if that has come to pay.
+#[inline]
+pub(super) fn note(inner: &Arc<Inner>, before: u64, events: usize, work: &Work) {
     let auto = &inner.auto;
     if !auto.is_enabled() {
         return;
     }
-    let Some(candidates) = auto.note(events, work, &inner.current) else { return };
+    let Some(candidates) = auto.note(before, events, work, &inner.current) else { return };
     if auto.is_resting() {
         return;
     }

@@ -40,8 +40,10 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Considers this many events; `see` calls what it is given with the event of a number. Never waits.
-    pub fn offer_many(&self, events: usize, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) {
+    /// Considers this many events; `see` calls what it is given with the event of a number. Never waits. Says how many were offered
+    /// before.
+    #[inline]
+    pub fn offer_many(&self, events: usize, see: impl Fn(usize, &mut dyn FnMut(&Event<'_>))) -> u64 {
         let first = self.seen.fetch_add(events as u64, Ordering::Relaxed);
         for at in 0..events {
             let seen = first + at as u64;
@@ -49,6 +51,7 @@ impl Samples {
                 see(at, &mut |event| self.keep(event));
             }
         }
+        first
     }
 
     fn keep(&self, event: &Event<'_>) {

@@ -200,13 +200,13 @@ impl View {
             return None;
         }
         let (plan, layout) = (part.segment.bit_sliced()?, &part.segment.layout);
-        let keeps = RowFilter::new(self, part, filter, event);
         let mut rows = AllRows::new(layout, 0, collector);
-        if keeps.keeps_all() {
+        if RowFilter::would_keep_all(part, filter, event) {
             let work = plan.matching_units(layout, event, scratch.for_plan(), &mut rows);
             rows.finish();
             return work;
         }
+        let keeps = RowFilter::new(self, part, filter, event);
         plan.matching_units(layout, event, scratch.for_plan(), &mut KeptRows { keeps: &keeps, rows })
     }
 
@@ -258,8 +258,11 @@ impl<'a, C> AllRows<'a, C> {
 
 impl<C: Collector> AllRows<'_, C> {
     /// Hands the last rows over; says whether the collector wants no more.
+    #[inline]
     fn finish(mut self) -> bool {
-        self.hand_over_fetched();
+        if self.waiting > 0 {
+            self.hand_over_fetched();
+        }
         self.is_done
     }
 
@@ -366,6 +369,15 @@ impl<'a> RowFilter<'a> {
             checks_tombstones: part.tombstones.any(),
             checks_time: !subscription_table.is_timeless(),
         }
+    }
+
+    /// Whether there would be nothing to filter.
+    #[inline]
+    fn would_keep_all(part: &Part, filter: &Filter<'_>, event: &Event<'_>) -> bool {
+        !part.tombstones.any()
+            && part.segment.subscription_table.is_timeless()
+            && filter.tags.are_free()
+            && !event.has_intervals
     }
 
     /// Whether there is nothing to filter.

@@ -12,6 +12,7 @@ use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use super::bit_sliced;
+use super::entry_tests::queue_entries_that_hold;
 use super::layout::{ACCEPTS, Layout};
 use super::program::Leaf;
 use super::single_row_set::SingleRowSet;
@@ -316,7 +317,7 @@ impl OneEvent<'_> {
         if !set.is_closed() && !layout.is_mostly_single_row() {
             // In a second loop, because the tests drop most entries.
             let before = queue.len();
-            queue_if(layout, runs, queue, |_, test| test.holds(bits));
+            queue_entries_that_hold(&layout.entries, runs, bits, queue);
             set.settle(queue, before);
         } else if !set.is_closed() {
             queue_if(layout, runs, queue, |unit, test| {
@@ -325,7 +326,7 @@ impl OneEvent<'_> {
                 holds & !is_settled
             });
         } else if self.open.is_empty() {
-            queue_if(layout, runs, queue, |_, test| test.holds(bits));
+            queue_entries_that_hold(&layout.entries, runs, bits, queue);
         } else {
             queue_if(layout, runs, queue, |_, test| self.test_bit(test, &true));
         }

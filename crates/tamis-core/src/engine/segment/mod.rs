@@ -13,6 +13,7 @@ pub mod build;
 pub mod counters;
 pub mod dag;
 pub mod device_plan;
+mod entry_tests;
 pub mod forms;
 pub mod layout;
 pub mod layout_planner;

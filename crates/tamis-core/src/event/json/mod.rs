@@ -353,6 +353,12 @@ impl<'f, 'a, F: Fields<'a>, C: Cursor<'a>> Reader<'f, F, C> {
             // Without a colon it is not known that this is a field.
             self.cursor.after_name(bytes).inspect_err(|_| self.fields.leave())?;
             wanted
+        } else if let Some(name) = self.cursor.plain_name()
+            && !name.starts_with('$')
+            && let Some(wanted) = self.fields.enter_known(name)
+        {
+            self.cursor.after_name(name.len() + "\"\"".len()).inspect_err(|_| self.fields.leave())?;
+            wanted
         } else {
             let (name, at) = self.name()?;
             if name.starts_with('$') {

@@ -16,7 +16,8 @@ pub(super) struct Attributes {
 }
 
 pub(super) enum AttributeStates {
-    Listed(States),
+    /// The states, and for each key that fires in some of them, in which.
+    Listed(Box<States>, FxHashMap<u32, Vec<u32>>),
     /// Patterns or elements are looked for.
     Unlisted,
 }
@@ -38,11 +39,14 @@ impl Attributes {
                 }
             }
             all.push(match catalog.states(entry) {
-                Some(listed) => AttributeStates::Listed(listed),
+                Some(listed) => {
+                    let states_of_keys = states_of_keys(&listed);
+                    AttributeStates::Listed(Box::new(listed), states_of_keys)
+                }
                 None if catalog.has_documents(entry) => return None,
                 None => AttributeStates::Unlisted,
             });
-            if let Some(AttributeStates::Listed(listed)) = all.last() {
+            if let Some(AttributeStates::Listed(listed, _)) = all.last() {
                 states += listed.fired.len();
             }
             if states > most_states {
@@ -61,4 +65,12 @@ impl Attributes {
             None => end_of_bits().map(|at| at as u32),
         }
     }
+}
+
+fn states_of_keys(states: &States) -> FxHashMap<u32, Vec<u32>> {
+    let mut found: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for (state, fired) in (0..).zip(&states.fired) {
+        fired.iter().for_each(|key| found.entry(*key).or_default().push(state));
+    }
+    found
 }

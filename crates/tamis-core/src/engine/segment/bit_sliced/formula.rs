@@ -282,9 +282,12 @@ impl<'a> Formulas<'a> {
             return Some(if wanted { Formula::False } else { Formula::True });
         };
         let truth = match &self.attributes.all[attribute as usize] {
-            AttributeStates::Listed(states) => Truth::States(
-                states.fired.iter().map(|fired| fired.binary_search(&key).is_ok() == wanted).collect(),
-            ),
+            AttributeStates::Listed(states, states_of_keys) => {
+                let mut truth = vec![!wanted; states.fired.len()];
+                let firing = states_of_keys.get(&key).map_or(&[][..], |states| states);
+                firing.iter().for_each(|state| truth[*state as usize] = wanted);
+                Truth::States(truth)
+            }
             AttributeStates::Unlisted => Truth::Keys(KeyTest::Key(key, wanted)),
         };
         Some(Formula::join(vec![Formula::Literal(Literal { attribute, truth })], true))

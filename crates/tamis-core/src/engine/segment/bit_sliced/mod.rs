@@ -38,7 +38,7 @@ use std::ops::Range;
 use attributes::{AttributeStates, Attributes};
 use clauses::{Clause, clauses, necessary_clauses};
 use formula::{Formula, Formulas, KeyTest};
-use rows::{BitsOfLiterals, MOST_WORDS, Rows, RowsBuilder, SPARE_WORDS, Setting, Wide, Words};
+use rows::{BitsOfLiterals, MOST_WORDS, Rows, RowsBuilder, SPARE_WORDS, Wide, Words};
 use texts::Texts;
 
 use super::layout::Layout;
@@ -88,6 +88,8 @@ pub struct BitSliced {
     absent: Vec<(u32, u16)>,
     /// All bits of absent attributes.
     all_absent: u32,
+    /// How many rows attributes that fire keys set at most, all together.
+    tests_of_keys: usize,
     /// The words before any value.
     base: Vec<u64>,
     /// By word of rules: a run in `places`.
@@ -199,13 +201,20 @@ impl Check {
 /// Working memory, reused from event to event.
 pub struct Memory {
     words: Box<Words>,
+    /// What the values of an event set, and the attributes that are absent.
+    rows: Vec<u16>,
     bits: Bits,
     fired: FiredKeys,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { words: Box::new([0; MOST_WORDS]), bits: Bits::default(), fired: FiredKeys::default() }
+        Self {
+            words: Box::new([0; MOST_WORDS]),
+            rows: vec![],
+            bits: Bits::default(),
+            fired: FiredKeys::default(),
+        }
     }
 }
 
@@ -223,47 +232,46 @@ impl BitSliced {
         if event.has_intervals {
             return None;
         }
+        self.find_rows(layout, event, memory)?;
         match self.wide {
-            1 => self.fill_wide::<1>(layout, event, memory)?,
-            2 => self.fill_wide::<2>(layout, event, memory)?,
-            3 => self.fill_wide::<3>(layout, event, memory)?,
-            4 => self.fill_wide::<4>(layout, event, memory)?,
-            5 => self.fill_wide::<5>(layout, event, memory)?,
-            6 => self.fill_wide::<6>(layout, event, memory)?,
-            7 => self.fill_wide::<7>(layout, event, memory)?,
-            8 => self.fill_wide::<8>(layout, event, memory)?,
+            1 => self.set_wide::<1>(memory),
+            2 => self.set_wide::<2>(memory),
+            3 => self.set_wide::<3>(memory),
+            4 => self.set_wide::<4>(memory),
+            5 => self.set_wide::<5>(memory),
+            6 => self.set_wide::<6>(memory),
+            7 => self.set_wide::<7>(memory),
+            8 => self.set_wide::<8>(memory),
             _ => {
-                let Memory { words, bits, fired } = memory;
-                words[..self.base.len()].copy_from_slice(&self.base);
-                self.fill(layout, event, &mut **words, bits, fired)?;
+                memory.words[..self.base.len()].copy_from_slice(&self.base);
+                memory.rows.iter().for_each(|row| self.rows.set(*row, &mut memory.words));
             }
         }
         Some(self.deliver(memory, collector))
     }
 
-    fn fill_wide<const PAIRS: usize>(
-        &self,
-        layout: &Layout,
-        event: &Event<'_>,
-        memory: &mut Memory,
-    ) -> Option<()> {
-        let Memory { bits, fired, words } = memory;
-        let wide = Wide::<PAIRS>::new(&self.base);
-        self.fill(layout, event, wide, bits, fired)?.store(words);
-        Some(())
+    /// Sets all words in registers. Nothing else happens here, or they would not stay there.
+    #[inline]
+    fn set_wide<const PAIRS: usize>(&self, memory: &mut Memory) {
+        let mut wide = Wide::<PAIRS>::new(&self.base);
+        let rows = self.rows.wide::<PAIRS>();
+        for row in &memory.rows {
+            wide.set(&rows[*row as usize]);
+        }
+        wide.store(&mut memory.words);
     }
 
-    /// Sets what the values of an event set, and what it sets that others are absent.
-    #[inline(always)]
-    fn fill<S: Setting>(
-        &self,
-        layout: &Layout,
-        event: &Event<'_>,
-        mut words: S,
-        bits: &mut Bits,
-        fired: &mut FiredKeys,
-    ) -> Option<S> {
-        let mut present = 0;
+    /// Finds out what the values of an event set, and what it sets that others are absent.
+    #[inline]
+    fn find_rows(&self, layout: &Layout, event: &Event<'_>, memory: &mut Memory) -> Option<()> {
+        let Memory { rows, bits, fired, .. } = memory;
+        rows.clear();
+        rows.resize(event.values.len() + self.absent.len() + self.tests_of_keys, 0);
+        let (mut present, mut count) = (0, 0);
+        let mut found = |row| {
+            rows[count] = row;
+            count += 1;
+        };
         for (term, value) in &event.values {
             let Some(attribute) = self.attributes.get(term.0 as usize) else { break };
             present |= attribute.absence;
@@ -279,23 +287,21 @@ impl BitSliced {
                         unlisted.fire(&layout.catalog, value, bits, fired)?;
                         for (test, row) in &unlisted.tests {
                             if test.holds(&|key| fired.0.binary_search(&key).is_ok()) {
-                                words.set(&self.rows, *row);
+                                found(*row);
                             }
                         }
                         continue;
                     }
                 },
             };
-            words.set(&self.rows, row);
+            found(row);
         }
         if present != self.all_absent {
-            for (bit, row) in &self.absent {
-                if present & bit == 0 {
-                    words.set(&self.rows, *row);
-                }
-            }
+            let absent = self.absent.iter().filter(|(bit, _)| present & bit == 0);
+            absent.for_each(|(_, row)| found(*row));
         }
-        Some(words)
+        rows.truncate(count);
+        Some(())
     }
 
     /// The row of a value that has no faster way to it; `None` if it is of an unexpected kind or has no state.
@@ -487,6 +493,7 @@ impl<'a> PlanBuilder<'a> {
             texts: vec![],
             absent: vec![],
             all_absent: 0,
+            tests_of_keys: 0,
             base,
             places_of,
             places: places.concat(),
@@ -525,7 +532,7 @@ impl<'a> PlanBuilder<'a> {
         let literals = std::mem::take(&mut self.literals[at]);
         let mut attribute = Attribute { others: plan.others.len() as u32, ..UNKNOWN };
         let when_absent = match &self.attributes.all[at] {
-            AttributeStates::Listed(states) => {
+            AttributeStates::Listed(states, _) => {
                 let rows: Option<Vec<u16>> =
                     (0..states.fired.len()).map(|state| self.rows.row(&literals.of_state(state))).collect();
                 let rows = rows?;
@@ -543,6 +550,7 @@ impl<'a> PlanBuilder<'a> {
                     }
                     tests.push((test, self.rows.row(&bits)?));
                 }
+                plan.tests_of_keys += tests.len();
                 plan.others.push(Others::Unlisted(Unlisted { entry: at, tests }));
                 self.rows.row(&when_absent)?
             }

@@ -52,12 +52,6 @@ pub(super) struct Rows {
     wide: Vec<Pair>,
 }
 
-/// What an event has set so far.
-pub(super) trait Setting {
-    /// Sets what a row says.
-    fn set(&mut self, rows: &Rows, row: u16);
-}
-
 /// A few words, for wide rows of as many.
 pub(super) struct Wide<const PAIRS: usize>([Register; PAIRS]);
 
@@ -69,6 +63,14 @@ impl<const PAIRS: usize> Wide<PAIRS> {
         Self(std::array::from_fn(|at| Register::load(&Pair(pairs[at]))))
     }
 
+    /// Sets what a row says.
+    #[inline(always)]
+    pub fn set(&mut self, row: &[Pair; PAIRS]) {
+        for (register, pair) in self.0.iter_mut().zip(row) {
+            *register = register.or(pair);
+        }
+    }
+
     #[inline(always)]
     pub fn store(self, words: &mut Words) {
         for (words, register) in words.as_chunks_mut().0.iter_mut().zip(self.0) {
@@ -77,31 +79,25 @@ impl<const PAIRS: usize> Wide<PAIRS> {
     }
 }
 
-impl<const PAIRS: usize> Setting for Wide<PAIRS> {
-    #[inline(always)]
-    fn set(&mut self, rows: &Rows, row: u16) {
-        let row = &rows.wide.as_chunks::<PAIRS>().0[row as usize];
-        for (register, pair) in self.0.iter_mut().zip(row) {
-            *register = register.or(pair);
-        }
+impl Rows {
+    /// All wide rows, which have this many pairs of words.
+    #[inline]
+    pub fn wide<const PAIRS: usize>(&self) -> &[[Pair; PAIRS]] {
+        self.wide.as_chunks().0
     }
-}
 
-/// Any words, which are below [`MOST_WORDS`].
-impl Setting for &mut Words {
-    #[inline(always)]
-    fn set(&mut self, rows: &Rows, row: u16) {
-        let row = &rows.rows[row as usize];
+    /// Sets what a row says, if rows are not wide.
+    #[inline]
+    pub fn set(&self, row: u16, words: &mut Words) {
+        let row = &self.rows[row as usize];
         for (word, mask) in row.words.iter().zip(row.masks) {
-            self[*word as usize % MOST_WORDS] |= mask;
+            words[*word as usize % MOST_WORDS] |= mask;
         }
         if row.more > 0 {
-            rows.set_more(row, self);
+            self.set_more(row, words);
         }
     }
-}
 
-impl Rows {
     #[inline(never)]
     fn set_more(&self, row: &Row, words: &mut Words) {
         for (word, mask) in &self.more[row.more as usize] {
@@ -112,8 +108,9 @@ impl Rows {
     /// Makes wide rows of this many pairs of words.
     pub fn widen(&mut self, pairs: usize) {
         let mut wide = Vec::with_capacity(pairs * self.rows.len());
+        let mut all = [0; MOST_WORDS];
         for row in &self.rows {
-            let mut all = [0; MOST_WORDS];
+            all[..2 * pairs].fill(0);
             for (word, mask) in row.words.iter().zip(row.masks) {
                 all[*word as usize] |= mask;
             }

@@ -9,6 +9,8 @@ pub(super) struct Texts {
     slots: Vec<Slot>,
     /// Of texts longer than two words.
     pool: Vec<u8>,
+    /// No text here is longer, so that none of an event is taken for an empty slot.
+    longest: usize,
     /// The row of all other texts.
     other: u16,
 }
@@ -25,8 +27,9 @@ const EMPTY: Slot = Slot { length: u32::MAX, row: 0, ends: [0; 2], place: 0 };
 
 impl Texts {
     pub fn new(texts: &[(&str, u16)], other: u16) -> Self {
-        let mut made =
-            Self { slots: vec![EMPTY; (2 * texts.len()).next_power_of_two()], pool: vec![], other };
+        let longest = texts.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
+        let slots = vec![EMPTY; (2 * texts.len()).next_power_of_two()];
+        let mut made = Self { slots, pool: vec![], longest, other };
         for (text, row) in texts {
             let ends = ends(text.as_bytes());
             let mut at = made.first_slot(ends, text.len());
@@ -42,6 +45,9 @@ impl Texts {
 
     #[inline]
     pub fn row(&self, text: &str) -> u16 {
+        if text.len() > self.longest {
+            return self.other;
+        }
         let ends = ends(text.as_bytes());
         let mut at = self.first_slot(ends, text.len());
         loop {
