@@ -165,6 +165,8 @@ def _checked(header: EventHeader, detail: str) -> EventHeader:
     if header.origin is not None or header.missing:
         if not keys.is_of_router(detail):
             raise RecordError("the event says that it comes from another site, and no router has written it")
+    elif header.targets:  # with numbers that would count as taken there
+        raise RecordError("the event says to which sites it is on its way, and no router has written it")
     elif not keys.is_of_publisher(detail, header.publisher):
         raise RecordError("the event says that it comes from another publisher than its session")
     return header
