@@ -448,6 +448,36 @@ def test_what_has_come_is_what_a_list_of_it_says(seed: int) -> None:
     assert come
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_events_that_come_at_once_are_remembered_as_those_that_come_one_by_one(seed: int) -> None:
+    """In order or not, with times that stand still or go back, in several lives; else events would be lost."""
+    chance = random.Random(seed)
+    together, one_by_one, extended = Taken(), Taken(), 0
+    number = lies = time = 0
+    for _ in range(60):
+        life = chance.choice(["first", "first", "first", "second"])
+        number += chance.choice([0, 0, 0, 0, 3, -2])
+        places = []
+        for _ in range(chance.choice([1, 2, 30])):
+            lies += chance.choice([1, 1, 2, 5]) if chance.random() < 0.99 else -1
+            time += chance.choice([0, 1, 1, 50]) if chance.random() < 0.99 else -3
+            places.append((max(1, lies), max(0, time)))
+        numbers = range(max(1, number + 1), max(1, number + 1) + len(places))
+        number = numbers[-1]
+        known = [one for one in one_by_one.lives if one.name == life]
+        if any(one.has(each) for one in known for each in numbers):
+            continue  # `Ranges` says so
+        are_new = [one_by_one.add(life, each, place) for each, place in zip(numbers, places, strict=True)]
+        if together.extend(life, numbers[0], places):
+            assert all(are_new)
+            extended += 1
+        else:
+            each_new = [together.add(life, *one) for one in zip(numbers, places, strict=True)]
+            assert each_new == are_new
+        assert together.body() == one_by_one.body()
+    assert extended > 5
+
+
 def test_what_has_come_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taken_module, "MOST_RUNS", 20)
     taken = Taken()

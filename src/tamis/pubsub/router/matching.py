@@ -212,7 +212,8 @@ def _match_run(
 ) -> None:
     query = Query("owners", now=records[run[0]].time)
     try:
-        answer = table.index.ask_batch(query, [events[row] for row in run])
+        some = events if len(run) == len(events) else [events[row] for row in run]
+        answer = table.index.ask_batch(query, some)
     except TamisError:
         # Some event is none: find out which, and match the others.
         good = []
@@ -232,10 +233,11 @@ def _match_run(
         return
     by_owner: dict[str, list[int]] = defaultdict(list)
     # Python's own lists: what turns Arrow into NumPy imports pandas first, where it is installed.
-    for owner, place in zip(
-        answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True
-    ):
-        by_owner[owner].append(run[place])
+    places = answer.column("event").to_pylist()
+    if len(run) != len(events):
+        places = [run[place] for place in places]
+    for owner, row in zip(answer.column("owner").to_pylist(), places, strict=True):
+        by_owner[owner].append(row)
     for text, rows in by_owner.items():
         owned = owner_of(text)
         found.setdefault(owned.name, []).append((owned, sorted(rows)))
