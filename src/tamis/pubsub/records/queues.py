@@ -12,6 +12,9 @@ from tamis.pubsub.records.fields import Fields, are_pairs, is_seconds, write
 
 LINK_BYTES = 1 << 30
 LINK_KEEP_SECONDS = 7 * 86_400.0
+ANY_LANE = "*"
+"""In `Reading.expected`: lanes that are not named begin with this number. 0: with any, but for what is known
+to have been dropped."""
 _PLAIN_DELIVERY = re.compile(
     rb'\{"v":1,"n":([1-9][0-9]{0,14}),"e":\[((?:[1-9][0-9]{0,14},)*[1-9][0-9]{0,14})\],"b":([1-9][0-9]{0,14})\}'
 )

@@ -32,6 +32,7 @@ from tamis.pubsub.log.contract import (
 )
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
+    ANY_LANE,
     DEFAULT_HOPS,
     LINK,
     LINK_BYTES,
@@ -61,7 +62,6 @@ from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.taken import Taken
 from tamis.pubsub.sites.told import Told, Trust
-from tamis.pubsub.subscriber import ANY_LANE
 
 logger = logging.getLogger("tamis.link")
 
