@@ -119,6 +119,29 @@ def test_a_name_that_is_none_ends_no_router(tmp_path: Path, place: str, name: st
     run(main)
 
 
+def test_a_publisher_cannot_use_up_the_numbers_of_events_for_another_site(tmp_path: Path) -> None:
+    """It named the next numbers itself; the events that got them then counted as repeats."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            log = sites.sites["a"].log
+            to = ",".join(f'["b",{number}]' for number in range(3, 7))
+            await log.append(
+                EVENTS, [Entry("p0", "s.eve.a1", f'{{"v":1,"p":"eve","to":[{to}]}}\n{{}}'.encode())]
+            )
+            bob = await sites.sites["a"].publisher("bob")
+            await bob.publish([{"n": number} for number in range(1, 9)])
+            await sites.settle()
+            heard_of_bob = [event for event in await sites.heard(ann) if event]
+            assert heard_of_bob == [{"n": number} for number in range(1, 9)]
+            assert len(await dead_letters(sites.sites["a"])) == 1
+
+    run(main)
+
+
 def test_a_neighbour_cannot_stop_a_link(tmp_path: Path) -> None:
     """Its queue names records that are no events, or events that no publisher there can have written."""
 

@@ -35,7 +35,10 @@ def test_what_was_read_is_frozen_once_it_is_there_and_cycles_are_collected_later
         task.cancel()
 
     gc.unfreeze()  # the test runner has frozen what it imported
+    before = gc.get_threshold()
     try:
         run(main)
+        assert gc.get_threshold()[0] == memory.NEW_OBJECTS
     finally:
         gc.freeze()
+        gc.set_threshold(*before)

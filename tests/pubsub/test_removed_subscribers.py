@@ -17,12 +17,13 @@ import pytest
 
 from pubsub.logs import read_by_ann, run
 from pubsub.test_site import drain, heard, router_of
-from tamis.pubsub import keys, subscriber
+from tamis.pubsub import keys
 from tamis.pubsub.log import QUEUES, STATE, Entry
 from tamis.pubsub.records import Drop, Drops, QueueLimits, plain_delivery
 from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.site import Site, connect
 from tamis.pubsub.subscriber import RemovedError, Subscriber, remove_subscriber
+from tamis.pubsub.subscriber import subscriber as reading
 
 
 def keeping_of(site: Site, router: Any) -> Retention:
@@ -345,11 +346,11 @@ def test_a_client_that_waits_hears_that_it_was_removed(log_url: str, monkeypatch
             with pytest.raises(RemovedError):
                 await ann.next(timeout=10)
             ann._wrote_at -= ann._idle_seconds
-            monkeypatch.setattr(subscriber, "LOOKS_EVERY_SECONDS", 1e9)
+            monkeypatch.setattr(reading, "LOOKS_EVERY_SECONDS", 1e9)
             with pytest.raises(RemovedError):
                 await ann.next(timeout=10)
             assert await site.log.last(STATE, [(keys.READ, "ann")]) == {}
             await again(site)
 
-    monkeypatch.setattr(subscriber, "LOOKS_EVERY_SECONDS", 0)
+    monkeypatch.setattr(reading, "LOOKS_EVERY_SECONDS", 0)
     run(main)

@@ -10,6 +10,8 @@ without bound, or an append too large.
 import random
 import shutil
 import sqlite3
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from tamis.pubsub.operating import replay
 from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import Delivery, EventHeader, Fields, event_body
 from tamis.pubsub.router.router import Router
-from tamis.pubsub.site import connect
+from tamis.pubsub.site import Site, connect
 from tamis.pubsub.sites import taken as taken_module
 from tamis.pubsub.sites.coming import Came, Coming, fitting
 from tamis.pubsub.sites.ranges import Ranges
@@ -49,6 +51,26 @@ async def wanting(sites: Sites, *names: str) -> list[Subscriber]:
 
 async def publish(publisher: Publisher, *numbers: int) -> None:
     await publisher.publish([{"n": number} for number in numbers])
+
+
+@asynccontextmanager
+async def one_is_routed(path: Path) -> AsyncIterator[tuple[Site, Subscriber, Router, Publisher]]:
+    """A site whose client ann wants everything, with the first event of bob in her queue."""
+    async with connect(f"sqlite:{path}", partitions=1) as site:
+        ann = await site.subscriber("ann")
+        await ann.subscribe("all", "TRUE")
+        router, bob = Router(site.log, site.settings), await site.publisher("bob")
+        await publish(bob, 1)
+        await router.step()
+        yield site, ann, router, bob
+
+
+async def route_each(router: Router, bob: Publisher, numbers: Iterable[int]) -> None:
+    """Publish and route one event after another, by a router that may have to take the partition again."""
+    for number in numbers:
+        await publish(bob, number)
+        for _ in range(3):
+            await router.step()
 
 
 def test_what_a_copy_routes_again_comes_once(tmp_path: Path) -> None:
@@ -206,14 +228,10 @@ def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
 
     async def main() -> None:
         path = tmp_path / "site.db"
-        async with connect(f"sqlite:{path}", partitions=1) as site:
-            ann, eve = await site.subscriber("ann"), await site.subscriber("eve")
-            for reader in (ann, eve):
-                await reader.subscribe("all", "TRUE")
-            router = Router(site.log, site.settings)
-            bob = await site.publisher("bob")
-            await publish(bob, 1)
-            await router.step()
+        async with one_is_routed(path) as routed:
+            site, ann, router, bob = routed
+            eve = await site.subscriber("eve")
+            await eve.subscribe("all", "TRUE")
             assert await heard(ann) == [{"n": 1}]
             if acknowledges == "before the copy":
                 await ann.acknowledge()
@@ -230,10 +248,7 @@ def test_a_client_misses_nothing_if_its_queue_grows_before_it_looks(
                 assert await heard(ann) == []
             restore(path, is_in_place=is_in_place)
             bob = await site.publisher("bob")
-            for number in range(10, 10 + new):
-                await publish(bob, number)
-                for _ in range(3):  # it may have to take the partition again
-                    await router.step()
+            await route_each(router, bob, range(10, 10 + new))
             found = await heard(ann)
             assert [item["n"] for item in found if item != ROLLBACK] == [
                 *([1] if begins_again else []),  # which it does not remember, nor does the copy
@@ -258,13 +273,8 @@ def test_a_client_that_acknowledges_what_is_lost_hides_nothing_new(
 
     async def main() -> None:
         path = tmp_path / "site.db"
-        async with connect(f"sqlite:{path}", partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
-            router = Router(site.log, site.settings)
-            bob = await site.publisher("bob")
-            await publish(bob, 1)
-            await router.step()
+        async with one_is_routed(path) as routed:
+            site, ann, router, bob = routed
             back_up(path)
             await publish(bob, 2, 3, 4)
             await router.step()
@@ -301,11 +311,7 @@ def test_a_client_of_a_server_that_is_restored_misses_nothing(nats_program: str,
                 router = Router(site.log, site.settings)
 
                 async def route(*numbers: int) -> None:
-                    bob = await site.publisher("bob")
-                    for number in numbers:
-                        await publish(bob, number)
-                        for _ in range(3):
-                            await router.step()
+                    await route_each(router, await site.publisher("bob"), numbers)
 
                 await route(1)
                 assert await heard(ann) == [{"n": 1}]
@@ -354,10 +360,7 @@ def test_a_client_that_looks_while_its_log_is_restored(
             monkeypatch.setattr(other.log, "read", restored)
             found = await heard(ann)
             bob = await site.publisher("bob")
-            for number in range(10, 17):
-                await publish(bob, number)
-                for _ in range(3):
-                    await router.step()
+            await route_each(router, bob, range(10, 17))
             found += await heard(ann)
             assert found == [ROLLBACK, *({"n": n} for n in range(10, 17))]
 
@@ -382,13 +385,8 @@ def test_a_position_that_is_newer_than_its_queue_holds_up_nobody(
 ) -> None:
     async def main() -> None:
         path = tmp_path / "site.db"
-        async with connect(f"sqlite:{path}", partitions=1) as site:
-            ann = await site.subscriber("ann")
-            await ann.subscribe("all", "TRUE")
-            router = Router(site.log, site.settings)
-            bob = await site.publisher("bob")
-            await publish(bob, 1)
-            await router.step()
+        async with one_is_routed(path) as routed:
+            site, ann, router, bob = routed
             back_up(path)
             for number in (2, 3):
                 await publish(bob, number)
@@ -396,10 +394,7 @@ def test_a_position_that_is_newer_than_its_queue_holds_up_nobody(
             assert await heard(ann) == [{"n": n} for n in (1, 2, 3)]
             await ann.acknowledge()
             restore_queues_alone(path)
-            for number in range(10, 17 if grows else 11):
-                await publish(bob, number)
-                for _ in range(3):
-                    await router.step()
+            await route_each(router, bob, range(10, 17 if grows else 11))
             ann = ann if is_open else await site.subscriber("ann")
             found = await heard(ann)
             assert found.count(ROLLBACK) == 1
@@ -446,6 +441,36 @@ def test_what_has_come_is_what_a_list_of_it_says(seed: int) -> None:
         clock += 1
         taken = Taken.read(taken.body())
     assert come
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_events_that_come_at_once_are_remembered_as_those_that_come_one_by_one(seed: int) -> None:
+    """In order or not, with times that stand still or go back, in several lives: else events were lost."""
+    chance = random.Random(seed)
+    together, one_by_one, extended = Taken(), Taken(), 0
+    number = lies = time = 0
+    for _ in range(60):
+        life = chance.choice(["first", "first", "first", "second"])
+        number += chance.choice([0, 0, 0, 0, 3, -2])
+        places = []
+        for _ in range(chance.choice([1, 2, 30])):
+            lies += chance.choice([1, 1, 2, 5]) if chance.random() < 0.99 else -1
+            time += chance.choice([0, 1, 1, 50]) if chance.random() < 0.99 else -3
+            places.append((max(1, lies), max(0, time)))
+        numbers = range(max(1, number + 1), max(1, number + 1) + len(places))
+        number = numbers[-1]
+        known = [one for one in one_by_one.lives if one.name == life]
+        if any(one.has(each) for one in known for each in numbers):
+            continue  # `Ranges` says so
+        are_new = [one_by_one.add(life, each, place) for each, place in zip(numbers, places, strict=True)]
+        if together.extend(life, numbers[0], places):
+            assert all(are_new)
+            extended += 1
+        else:
+            each_new = [together.add(life, *one) for one in zip(numbers, places, strict=True)]
+            assert each_new == are_new
+        assert together.body() == one_by_one.body()
+    assert extended > 5
 
 
 def test_what_has_come_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,7 +264,7 @@ def test_what_cannot_be_parsed_here_wants_everything_and_the_client_decides(log_
             assert router.table.unreadable == 2
             assert router.counters.deliveries == 4
             assert [event["n"] for event in await heard(ann)] == [2]
-            eve._expressions = [tamis.parse("n = 1")]  # what a later client makes of `n FROBS 3`
+            eve._own._expressions = [tamis.parse("n = 1")]  # what a later client makes of `n FROBS 3`
             assert [event["n"] for event in await heard(eve)] == [1]
 
     run(main)
@@ -564,7 +564,7 @@ def test_a_client_gets_what_it_is_granted_and_nothing_else(log_url: str) -> None
                 ],
             )
             await bob.publish([{"price": 5, "secret": 1, "public": True}, {"price": 6, "secret": 1}])
-            ann._expressions = [tamis.parse("TRUE")]
+            ann._own._expressions = [tamis.parse("TRUE")]
             await drain(router)
             assert await heard(ann) == [{"price": 5}]
             assert router.table.refused

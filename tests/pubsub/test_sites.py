@@ -401,6 +401,15 @@ def test_ranges() -> None:
     for number in numbers:
         seen.add(number)
     assert seen.pairs == [(1, 299)]
+    assert seen.follows(300)
+    assert not seen.follows(299)
+    assert not seen.follows(301)
+    seen.extend(300, 320)
+    assert seen.pairs == [(1, 320)]
+    first = Ranges()
+    assert first.follows(7)
+    first.extend(7, 9)
+    assert first.pairs == [(7, 9)]
 
 
 def test_a_neighbour_that_was_never_heard_of_is_missing(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ def queue_topic(subscriber: str) -> str:
     return f"q-{token(subscriber)}"
 
 
+@lru_cache(maxsize=1_000)
 def lane(partition: int, priority: int) -> str:
     """The detail of deliveries of a partition with a priority.
 

@@ -25,6 +25,7 @@ from tamis.pubsub.records.fields import (
     write,
 )
 from tamis.pubsub.records.queues import (
+    ANY_LANE,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
     Cursor,
@@ -46,6 +47,7 @@ from tamis.pubsub.records.subscriptions import (
 )
 
 __all__ = [
+    "ANY_LANE",
     "DEFAULT_HOPS",
     "DEFAULT_PRIORITY",
     "HIGHEST_PRIORITY",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring
 
 from tamis.pubsub.names import MOST_NAME_BYTES, is_name
 from tamis.pubsub.records import fields as layout
@@ -11,6 +12,9 @@ from tamis.pubsub.records.fields import Fields, are_pairs, is_seconds, write
 
 LINK_BYTES = 1 << 30
 LINK_KEEP_SECONDS = 7 * 86_400.0
+ANY_LANE = "*"
+"""In `Reading.expected`: lanes that are not named begin with this number. 0: with any, but for what is known
+to have been dropped."""
 _PLAIN_DELIVERY = re.compile(
     rb'\{"v":1,"n":([1-9][0-9]{0,14}),"e":\[((?:[1-9][0-9]{0,14},)*[1-9][0-9]{0,14})\],"b":([1-9][0-9]{0,14})\}'
 )
@@ -67,6 +71,17 @@ class QueueLimits:
         )
 
 
+def delivery_to_one(first: int, events: Sequence[int], size: int, site: str, numbers: Sequence[int]) -> bytes:
+    """The record of a delivery whose events are all on their way to one site, with these numbers.
+
+    >>> delivery_to_one(1, (7, 9), 20, "rome", (4, 5))
+    b'{"v":1,"n":1,"e":[7,9],"b":20,"to":[[["rome",4]],[["rome",5]]]}'
+    """
+    start = f"[[{encode_basestring(site)},"
+    to = f"{start}{f']],{start}'.join(map(str, numbers))}]]"
+    return f'{plain_delivery(first, events, size)[:-1].decode()},"to":[{to}]}}'.encode()
+
+
 def plain_delivery(first: int, events: Sequence[int], size: int) -> bytes:
     """The record of a delivery without anything unusual; see `Delivery`.
 
@@ -106,6 +121,11 @@ class Delivery:
         """The record."""
         if not (self.unsure or self.copy or self.targets or self.gaps):
             return plain_delivery(self.first, self.events, self.size)
+        if self.targets and not (self.unsure or self.copy or self.gaps or self.rollbacks):
+            to = {target[0][0] for target in self.targets if len(target) == 1}
+            if len(to) == 1 and all(len(target) == 1 for target in self.targets):
+                numbers = [target[0][1] for target in self.targets]
+                return delivery_to_one(self.first, self.events, self.size, to.pop(), numbers)
         return write(
             {"n": self.first, "e": self.events, "b": self.size},
             {"u": self.unsure, "c": self.copy, "to": self.targets, "g": self.gaps, "r": self.rollbacks},

@@ -77,9 +77,7 @@ class Arrivals:
         """An append of the numbers from `first` to `last`, and all events in it, by topic."""
         kept = {topic: found for topic, found in events.items() if topic in self.topics}
         count = sum(map(len, kept.values()))
-        size = sum(self._held(arrival) for found in kept.values() for arrival in found)
-        # Those that go no further share headers, unless there are more publishers than a link remembers.
-        size += HEADER_BYTES * len({id(arrival.header) for found in kept.values() for arrival in found})
+        size = sum(map(self._held, kept.values()))
         before = self._runs[-1] if self._runs else None
         if (
             before is not None
@@ -118,12 +116,15 @@ class Arrivals:
         self._runs.clear()
         self._size = 0
 
-    def _held(self, arrival: Arrival) -> int:
-        """The bytes of memory that an event takes: its JSON is held twice."""
-        _, _, body, header, event = arrival
-        size = EVENT_BYTES + len(body) + len(event)
-        if header.targets != self._shared:
-            size += sum([TARGET_BYTES + len(site) for site, _ in header.targets])
+    def _held(self, arrivals: list[Arrival]) -> int:
+        """The bytes of memory that events take: their JSON is held twice."""
+        size = EVENT_BYTES * len(arrivals) + sum([len(one[2]) + len(one[4]) for one in arrivals])
+        # Those that go no further share headers, unless there are more publishers than a link remembers.
+        headers = {id(one[3]): one[3] for one in arrivals}
+        size += HEADER_BYTES * len(headers)
+        for header in headers.values():
+            if header.targets != self._shared:  # one event has it alone
+                size += sum([TARGET_BYTES + len(site) for site, _ in header.targets])
         return size
 
 

@@ -126,6 +126,8 @@ def _is_same(record: Record | None, topic: str, arrival: Arrival) -> bool:
 
 def _fitting(arrivals: list[Arrival], most: int, room: int) -> list[Arrival]:
     """The first of them, as many as a batch has room for; the last may exceed the bytes."""
+    if len(arrivals) <= most and sum([len(arrival[2]) for arrival in arrivals]) <= room:
+        return arrivals
     size = 0
     for place, arrival in enumerate(arrivals):
         if place >= most or size >= room:

@@ -74,13 +74,20 @@ def match(
     `known` are events that were read before, by number.
     """
     headers, events, dead, are_plain = _split(records, known or {})
-    ours = good = [row for row in range(len(records)) if row not in dead]
+    ours = good = (
+        [row for row in range(len(records)) if row not in dead] if dead else list(range(len(records)))
+    )
     gaps: dict[int, int] = {}
     came: set[int] = set()
     if not are_plain:
-        came = {row for row in ours if _came_for(headers[row], site)}
-        ours = [row for row in ours if row in came or _is_published(headers[row])]
-        gaps = {row: header.missing for row, header in enumerate(headers) if header and header.missing}
+        # Many events share a header, so each is looked at once.
+        distinct = {id(header): header for header in headers}
+        for_here = {here for here, header in distinct.items() if _came_for(header, site)}
+        kept = for_here | {here for here, header in distinct.items() if _is_published(header)}
+        came = {row for row in ours if id(headers[row]) in for_here}
+        ours = [row for row in ours if id(headers[row]) in kept]
+        if any(header and header.missing for header in distinct.values()):
+            gaps = {row: header.missing for row, header in enumerate(headers) if header and header.missing}
         good = [row for row in ours if row not in gaps] if gaps else ours
     found: dict[str, list[tuple[Owner, list[int]]]] = {}
     if len(table.index):
@@ -130,18 +137,26 @@ _plain: dict[tuple[bytes, str], EventHeader] = {}
 def _split(
     records: Sequence[Record], arrived: Mapping[int, Arrival]
 ) -> tuple[list[EventHeader | None], list[bytes], dict[int, str], bool]:
+    if arrived and all([record[0] in arrived for record in records]):  # noqa: C419 - many
+        here = [arrived[record[0]] for record in records]
+        return [arrival[3] for arrival in here], [arrival[4] for arrival in here], {}, False
     headers: list[EventHeader | None] = []
     events: list[bytes] = []
     dead: dict[int, str] = {}
     are_plain = not arrived
     known = _plain.get
+    header: EventHeader | None = None
+    text_before, detail_before = b"", ""
     for row, record in enumerate(records):
         if (arrival := arrived.get(record[0])) is not None:
             headers.append(arrival[3])
             events.append(arrival[4])
             continue
-        text, _, event = record[4].partition(b"\n")
-        header = known((text, record[2]))
+        _, _, detail, _, body = record
+        text, _, event = body.partition(b"\n")
+        if header is None or text != text_before or detail != detail_before:
+            header = known((text, detail))
+            text_before, detail_before = text, detail
         if header is None:
             try:
                 header = _checked(EventHeader.read(text), record[2])
@@ -165,6 +180,8 @@ def _checked(header: EventHeader, detail: str) -> EventHeader:
     if header.origin is not None or header.missing:
         if not keys.is_of_router(detail):
             raise RecordError("the event says that it comes from another site, and no router has written it")
+    elif header.targets:  # with numbers that would count as taken there
+        raise RecordError("the event says to which sites it is on its way, and no router has written it")
     elif not keys.is_of_publisher(detail, header.publisher):
         raise RecordError("the event says that it comes from another publisher than its session")
     return header
@@ -195,7 +212,8 @@ def _match_run(
 ) -> None:
     query = Query("owners", now=records[run[0]].time)
     try:
-        answer = table.index.ask_batch(query, [events[row] for row in run])
+        some = events if len(run) == len(events) else [events[row] for row in run]
+        answer = table.index.ask_batch(query, some)
     except TamisError:
         # Some event is none: find out which, and match the others.
         good = []
@@ -215,10 +233,11 @@ def _match_run(
         return
     by_owner: dict[str, list[int]] = defaultdict(list)
     # Python's own lists: what turns Arrow into NumPy imports pandas first, where it is installed.
-    for owner, place in zip(
-        answer.column("owner").to_pylist(), answer.column("event").to_pylist(), strict=True
-    ):
-        by_owner[owner].append(run[place])
+    places = answer.column("event").to_pylist()
+    if len(run) != len(events):
+        places = [run[place] for place in places]
+    for owner, row in zip(answer.column("owner").to_pylist(), places, strict=True):
+        by_owner[owner].append(row)
     for text, rows in by_owner.items():
         owned = owner_of(text)
         found.setdefault(owned.name, []).append((owned, sorted(rows)))
@@ -257,15 +276,14 @@ def _sites(
     everywhere: Everywhere | None,
 ) -> dict[int, list[str]]:
     """Which other sites want events that were published here."""
-    if all(header is None or header.origin is not None for header in headers):
+    if not any(map(_is_published, {id(header): header for header in headers}.values())):
         return {}
-    wanting: dict[int, list[str]] = {}
-    for name in sorted(found):
-        if name.startswith(SITE):
-            other = name_of(name.removeprefix(SITE))
-            for _, rows in found[name]:
-                for row in rows:
-                    wanting.setdefault(row, []).append(other)
+    wanting: dict[int, list[str]] = defaultdict(list)
+    for name in sorted(name for name in found if name.startswith(SITE)):
+        other = name_of(name.removeprefix(SITE))
+        for _, rows in found[name]:
+            for row in rows:
+                wanting[row].append(other)
     if table.sites:
         # Relations between expressions are about points: an event with sets of values goes everywhere.
         for row, event in enumerate(events):

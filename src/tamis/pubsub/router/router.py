@@ -444,14 +444,18 @@ class Router:
         to_sites, sites = site_deliveries(
             self.table, self.settings.site, matched, range(start, stop), lease.cursor
         )
-        queues = _by_queue(_within(matched.wanted, start, stop), lease.cursor.done)
-        dead = [row for row in range(start, stop) if row in matched.dead]
+        is_all = stop - start == len(matched.records)
+        wanted_now = matched.wanted if is_all else _within(matched.wanted, start, stop)
+        queues = _by_queue(wanted_now, lease.cursor.done)
+        dead = [row for row in sorted(matched.dead) if start <= row < stop]
         is_heavy = (
             len(dead) + len(to_sites) > MOST_DELIVERIES // 2
             or max(map(len, queues.values()), default=0) > MOST_DELIVERIES // 4
             or max(map(self._target_bytes, to_sites), default=0) > MOST_TARGET_BYTES
-            or max(map(self._least_bytes, [*to_sites, *chain(*queues.values())]), default=0)
-            > self.log.largest
+            or (
+                _bytes_with(2 * (stop - start)) > self.log.largest  # a delivery with all rows, all unsure
+                and max(map(_bytes_of, [*to_sites, *chain(*queues.values())]), default=0) > self.log.largest
+            )
         )
         if is_heavy and stop - start > 1 and not lease.cursor.done:
             middle = (start + stop) // 2
@@ -476,11 +480,6 @@ class Router:
             await self._write(lease, matched, [], part, begun)
         await self._write(lease, matched, letters, [*rest, *to_sites], cursor)
 
-    @staticmethod
-    def _least_bytes(wanted: Wanted) -> int:
-        """How many bytes the record of a delivery takes, at most, but for its targets."""
-        return 200 + NUMBER_BYTES * (len(wanted.rows) + len(wanted.unsure))
-
     def _target_bytes(self, wanted: Wanted) -> int:
         """How many bytes the targets of a delivery take in its record, at most."""
         longest = max((len(site.encode()) for site in self.table.sites), default=0)
@@ -498,10 +497,18 @@ class Router:
         lanes = [(f"q-{wanted.name}", keys.lane(lease.partition, wanted.priority)) for wanted in deliveries]
         await self._learn_numbers(lease, lanes)
         now: dict[Key, int] = {}
+        numbers, sizes = matched.numbers, matched.sizes
+        are_usual = not (matched.gaps or self.table.grants)
         for lane, wanted in zip(lanes, deliveries, strict=True):
-            first = now.get(lane, lease.numbers.get(lane, 1))
-            entries.append(Entry(*lane, self._delivery(matched, wanted, first)))
-            now[lane] = first + len(wanted.rows)
+            first = now.get(lane) or lease.numbers.get(lane, 1)
+            rows = wanted.rows
+            if are_usual and not wanted.unsure and not wanted.targets:  # nearly all
+                events = [numbers[row] for row in rows]
+                body = plain_delivery(first, events, sum([sizes[row] for row in rows]))
+            else:
+                body = self._delivery(matched, wanted, first)
+            entries.append(Entry(lane[0], lane[1], body))
+            now[lane] = first + len(rows)
         entries.append(Entry(*lease.key, cursor.body()))
         lease.seq = await self.log.append(QUEUES, entries, {lease.key: lease.seq})
         lease.cursor = cursor
@@ -549,22 +556,18 @@ class Router:
         return number
 
     def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> bytes:
-        """The record of a delivery."""
-        numbers, sizes = matched.numbers, matched.sizes
-        events = [numbers[row] for row in wanted.rows]
-        size = sum([sizes[row] for row in wanted.rows])
-        if not (wanted.unsure or wanted.targets or matched.gaps or self.table.grants):  # nearly all
-            return plain_delivery(first, events, size)
+        """The record of a delivery that has more than events."""
+        numbers, rows = matched.numbers, wanted.rows
         attributes = self._projected(wanted.name)
         return Delivery(
             first,
-            tuple(events),
-            size,
-            tuple([numbers[row] for row in wanted.rows if row in wanted.unsure]),
+            tuple([numbers[row] for row in rows]),
+            sum([matched.sizes[row] for row in rows]),
+            tuple([numbers[row] for row in rows if row in wanted.unsure]) if wanted.unsure else (),
             None if attributes is None else projection_id(attributes),
-            tuple(wanted.targets[row] for row in wanted.rows) if wanted.targets else (),
-            tuple((numbers[row], matched.gaps[row]) for row in wanted.rows if row in matched.gaps),
-            tuple(numbers[row] for row in wanted.rows if row in matched.rollbacks),
+            tuple([wanted.targets[row] for row in rows]) if wanted.targets else (),
+            tuple([(numbers[row], matched.gaps[row]) for row in rows if row in matched.gaps]),
+            tuple([numbers[row] for row in rows if row in matched.rollbacks]) if matched.rollbacks else (),
         ).body()
 
     def _projected(self, name: str) -> tuple[str, ...] | None:
@@ -594,6 +597,15 @@ class Router:
         record, reason = matched.records[row], matched.dead[row]
         logger.warning("dead letter", extra={"event": record.seq, "error": reason})
         return DeadLetter(record.seq, reason).body()
+
+
+def _bytes_of(wanted: Wanted) -> int:
+    """How many bytes the record of a delivery takes, at most, but for its targets."""
+    return _bytes_with(len(wanted.rows) + len(wanted.unsure))
+
+
+def _bytes_with(numbers: int) -> int:
+    return 200 + NUMBER_BYTES * numbers
 
 
 def _expires_within(expiries: list[int], records: list[Record]) -> bool:

@@ -1,6 +1,7 @@
 """The events of a neighbour's queue as they come: what their headers say, and how many fit into an append."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -44,6 +45,27 @@ class Coming(NamedTuple):
     targets: tuple[Target, ...]
 
 
+@dataclass(slots=True)
+class Alike:
+    """Events as nearly all are: of one partition of the neighbour, for this site alone, numbered in a row."""
+
+    cames: list[Came]
+    events: list[bytes]
+    places: list[Place]
+    first: int
+    """The number of the first among those for this site."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.events)
+
+    def each(self, here: str) -> Iterator[Coming]:
+        """The same events one by one, for the site `here`."""
+        columns = zip(self.cames, self.events, self.places, strict=True)
+        for number, (came, event, place) in enumerate(columns, self.first):
+            yield Coming(came, event, place, ((here, number),))
+
+
 class Headers:
     """Reads the headers of events. Those of one publisher are alike, so what they say is remembered."""
 
@@ -76,6 +98,45 @@ class Headers:
             self._plain.clear()
         self._plain[key] = came
         return Coming(came, event, (record.seq, record.time), targets)
+
+    def read_alike(
+        self, records: Sequence[Record | None], life: str, targets: Sequence[tuple[Target, ...]]
+    ) -> Alike | None:
+        """Many events at once, with what is the same for all looked at once; None if any is not alike."""
+        if not records or len(targets) != len(records) or len(targets[0]) != 1:
+            return None
+        here, first = targets[0][0]
+        in_a_row = range(first, first + len(targets))
+        if here != self._here or list(targets) != [((here, number),) for number in in_a_row]:
+            return None
+        cames: list[Came] = []
+        events: list[bytes] = []
+        places: list[Place] = []
+        came: Came | None = None
+        text_before, topic_before = b"", ""
+        for record in records:
+            if record is None:
+                return None
+            number, topic, _, time, body = record
+            text, _, event = body.partition(b"\n")
+            if came is None or text != text_before or topic != topic_before:
+                before, came = came, self._published(record, text, life)
+                if came is None or came.header.hops == 0:
+                    return None
+                if before is not None and before.partition != came.partition:
+                    return None
+                text_before, topic_before = text, topic
+            cames.append(came)
+            events.append(event)
+            places.append((number, time))
+        return Alike(cames, events, places, first)
+
+    def _published(self, record: Record, text: bytes, life: str) -> Came | None:
+        """What is said of an event that was published at the neighbour; None if it is no such event."""
+        key = (text, record.topic, life)
+        if key not in self._plain:
+            self.read(record, life, ())
+        return self._plain.get(key)
 
     def _came_of(self, header: EventHeader) -> Came:
         """What is the same for many events."""

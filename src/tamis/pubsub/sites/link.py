@@ -10,6 +10,7 @@ import logging
 import re
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from tamis.pubsub.log.contract import (
 )
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
+    ANY_LANE,
     DEFAULT_HOPS,
     LINK,
     LINK_BYTES,
@@ -55,12 +57,11 @@ from tamis.pubsub.records import (
 from tamis.pubsub.router.arrivals import Arrival, Arrivals
 from tamis.pubsub.router.counters import Counters
 from tamis.pubsub.router.table import Table
-from tamis.pubsub.sites.coming import Came, Coming, Headers, fitting, origin_of
+from tamis.pubsub.sites.coming import Alike, Came, Coming, Headers, fitting, origin_of
 from tamis.pubsub.sites.link_cursor import LinkCursor
 from tamis.pubsub.sites.ranges import Ranges
 from tamis.pubsub.sites.taken import Taken
 from tamis.pubsub.sites.told import Told, Trust
-from tamis.pubsub.subscriber import ANY_LANE
 
 logger = logging.getLogger("tamis.link")
 
@@ -94,6 +95,15 @@ class Missing(NamedTuple):
 
 
 _NOTHING = Missing()
+
+
+class Stored(NamedTuple):
+    """An event as it is stored here."""
+
+    topic: str
+    body: bytes
+    header: EventHeader
+    event: bytes
 
 
 class Link:
@@ -303,17 +313,14 @@ class Link:
                 events = await there.fetch(EVENTS, delivery.events[start:stop])
                 if there.generation != self._generation:
                     return taken
-                read = self._headers.read
-                coming = fitting(
-                    [
-                        None
-                        if (event := events.get(number)) is None
-                        else read(event, life, delivery.targets[place] if delivery.targets else ())
-                        for place, number in enumerate(delivery.events[start:stop], start)
-                    ]
+                coming = self._coming(
+                    [events.get(number) for number in delivery.events[start:stop]],
+                    life,
+                    delivery.targets[start:stop],
                 )
                 stop = start + len(coming)
-                missing = missing._replace(events=missing.events + coming.count(None))
+                if not isinstance(coming, Alike):
+                    missing = missing._replace(events=missing.events + coming.count(None))
                 is_last = stop >= len(delivery.events)
                 expected = cursor.expected
                 if is_lane:
@@ -331,6 +338,20 @@ class Link:
             reading = Reading(self._here, cursor.after)
             await there.append(STATE, [Entry(keys.READ, self._topic.removeprefix("q-"), reading.body())])
         return taken
+
+    def _coming(
+        self, events: list[Record | None], life: str, targets: Sequence[tuple[Target, ...]]
+    ) -> Alike | list[Coming | None]:
+        """The first of some events of the neighbour's queue, as many as an append has room for."""
+        if (alike := self._headers.read_alike(events, life, targets)) is not None:
+            return alike
+        read = self._headers.read
+        return fitting(
+            [
+                None if event is None else read(event, life, targets[place] if targets else ())
+                for place, event in enumerate(events)
+            ]
+        )
 
     async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
         """How much is missing before a delivery: a dropped gap may have stood for many events."""
@@ -382,38 +403,26 @@ class Link:
 
     async def _store(
         self,
-        coming: Sequence[Coming | None],
+        coming: Alike | Sequence[Coming | None],
         life: str,
         cursor: LinkCursor,
         missing: Missing = _NOTHING,
         *,
         is_rolled_back: bool = False,
     ) -> int:
+        """Write what has come, with the position behind it."""
         self._life = life
         counted = Counters(missing=missing.events)  # apart, until it is written: a refused append is repeated
-        entries: list[Entry] = []
         touched: set[Key] = set()
         if len(self._seen) > MOST_REMEMBERED:
             self._forget_seen()
-        await self._load(
-            {
-                key
-                for one in coming
-                if one is not None
-                and one.came is not None
-                and (one.came.origin not in self._seen or one.came.partition not in self._taken)
-                and any(site == self._here for site, _ in one.targets)
-                for key in ((keys.SEEN, one.came.origin), (keys.TAKEN, one.came.partition))
-            }
-        )
-        onward: list[tuple[EventHeader, bytes]] = []
-        for one in coming:
-            if one is None:
-                continue
-            made = self._arrived(one, touched=touched, counted=counted)
-            if made is not None:
-                entries.append(made[0])
-                onward.append((made[1], one.event))
+        arrivals = None
+        if isinstance(coming, Alike):
+            arrivals = await self._arrived_together(coming, touched)
+            coming = [] if arrivals is not None else list(coming.each(self._here))
+        if arrivals is None:
+            arrivals = await self._arrived_each(coming, touched=touched, counted=counted)
+        entries = [Entry(topic, self._detail, body) for topic, body, _, _ in arrivals]
         taken = len(entries)
         topic = entries[0].topic if entries else keys.partition_topic(0)
         if missing.rollbacks:
@@ -437,14 +446,15 @@ class Link:
             logger.error("events refused", extra={"site": self.neighbour, "events": counted.dead})
         self._cursor = cursor
         if self._arrivals is not None and len(entries) == taken + len(touched) + 1:  # and nothing was told
-            self._arrivals.put(last - len(entries) + 1, last, _by_topic(entries, onward, last))
+            self._arrivals.put(
+                last - len(entries) + 1, last, self._by_topic(arrivals, last - len(entries) + 1)
+            )
         counted.forwarded = taken
         counted.rollbacks = int(is_rolled_back)
         self._counters.add(counted)
         self._new_origins += sum(key[0] == keys.SEEN and not self._fences[key] for key in touched)
-        for place, entry in enumerate(reversed(entries)):
-            if entry.key in fences:
-                self._fences[entry.key] = self._written[entry.key] = last - place
+        for place, entry in enumerate(reversed(entries[-len(fences) :])):  # these come last
+            self._fences[entry.key] = self._written[entry.key] = last - place
         await self._trim(known)
         ranges = [self._seen[origin] for topic, origin in touched if topic == keys.SEEN]
         if closed := sum(one.closed for one in ranges):
@@ -520,9 +530,45 @@ class Link:
         topic, detail = key
         return write({"r": self._seen[detail].pairs}) if topic == keys.SEEN else self._taken[detail].body()
 
-    def _arrived(
-        self, coming: Coming, *, touched: set[Key], counted: Counters
-    ) -> tuple[Entry, EventHeader] | None:
+    async def _arrived_each(
+        self, coming: Sequence[Coming | None], *, touched: set[Key], counted: Counters
+    ) -> list[Stored]:
+        """Events as they are stored here, those that are new."""
+        await self._load(
+            {
+                key
+                for one in coming
+                if one is not None
+                and one.came is not None
+                and (one.came.origin not in self._seen or one.came.partition not in self._taken)
+                and any(site == self._here for site, _ in one.targets)
+                for key in ((keys.SEEN, one.came.origin), (keys.TAKEN, one.came.partition))
+            }
+        )
+        stored = [self._arrived(one, touched=touched, counted=counted) for one in coming if one is not None]
+        return [one for one in stored if one is not None]
+
+    async def _arrived_together(self, alike: Alike, touched: set[Key]) -> list[Stored] | None:
+        """Events as they are stored here, if all are new; None if each must be looked at."""
+        cames, events, places, first = alike.cames, alike.events, alike.places, alike.first
+        came = cames[0]
+        seen, taken = (keys.SEEN, came.origin), (keys.TAKEN, came.partition)
+        await self._load({seen, taken})
+        ranges = self._seen[came.origin]
+        is_new = self._may_be_of(came.header, came.origin) and ranges.follows(first)
+        if not is_new or not self._taken[came.partition].extend(came.header.life, first, places):
+            return None
+        ranges.extend(first, first + len(events) - 1)
+        touched |= {seen, taken}
+        to_here, stored = self._to_here, Stored._make
+        return [
+            stored(
+                (came.topic, b"%s%s%d]]}\n%s" % (came.start, to_here, number, event), came.for_here, event)
+            )
+            for number, (came, event) in enumerate(zip(cames, events, strict=True), first)
+        ]
+
+    def _arrived(self, coming: Coming, *, touched: set[Key], counted: Counters) -> Stored | None:
         """An event that came over the link, as it is stored here; None if nothing is left to do with it."""
         came, event, place, targets = coming
         if came is None or came.header.hops == 0:
@@ -551,7 +597,15 @@ class Link:
             onward = replace(onward, targets=tuple(left), place=place)
             text = start + to_targets(left, place)
         # The event is one line already.
-        return Entry(topic, self._detail, b"%s\n%s" % (text, event)), onward
+        return Stored(topic, b"%s\n%s" % (text, event), onward, event)
+
+    def _by_topic(self, stored: Sequence[Stored], first: int) -> dict[str, list[Arrival]]:
+        """The events of an append by topic; `first` is the number of the first."""
+        found: dict[str, list[Arrival]] = defaultdict(list)
+        detail, arrival = self._detail, Arrival._make
+        for number, (topic, body, header, event) in enumerate(stored, first):
+            found[topic].append(arrival((number, detail, body, header, event)))
+        return found
 
     def _is_new(self, came: Came, number: int, place: Place | None, touched: set[Key]) -> bool:
         """Whether an event for this site has not come yet, neither under its number nor under another."""
@@ -578,20 +632,6 @@ class Link:
             return True
         is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
         return is_its_own and header.partition < MOST_PARTITIONS
-
-
-def _by_topic(
-    entries: list[Entry], onward: list[tuple[EventHeader, bytes]], last: int
-) -> dict[str, list[Arrival]]:
-    """The events of an append, which come first in it, by topic; `last` is the number of its last entry."""
-    found: dict[str, list[Arrival]] = {}
-    first = last - len(entries) + 1
-    for number, (entry, (header, event)) in enumerate(zip(entries, onward, strict=False), first):
-        arrival = Arrival._make((number, entry.detail, entry.body, header, event))
-        if (others := found.get(entry.topic)) is None:
-            others = found[entry.topic] = []
-        others.append(arrival)
-    return found
 
 
 def _ranges(record: Record | None) -> Ranges:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from tamis.pubsub.log.contract import Record, mark
-from tamis.pubsub.records import Fields, write
-from tamis.pubsub.subscriber import ANY_LANE
+from tamis.pubsub.records import ANY_LANE, Fields, write
 
 REROUTE_LANE = "x.0"
 """Where events go that could not go their first way."""

@@ -60,6 +60,19 @@ class Ranges:
             self.closed += after - before - 1
         return True
 
+    def follows(self, number: int) -> bool:
+        """Whether a number comes just behind all others: then it is new, and so is what comes behind it.
+
+        >>> Ranges([(1, 3)]).follows(4), Ranges([(1, 3)]).follows(5)
+        (True, False)
+        """
+        return not self.pairs or self.pairs[-1][1] + 1 == number
+
+    def extend(self, first: int, last: int) -> None:
+        """Add numbers of which the first `follows`."""
+        start = self.pairs.pop()[0] if self.pairs else first
+        self.pairs.append((start, last))
+
     def __len__(self) -> int:
         """How many ranges there are."""
         return len(self.pairs)

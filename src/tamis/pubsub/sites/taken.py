@@ -20,6 +20,8 @@ to a number everything was stored by some time, and what comes with such a numbe
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from operator import lt
 from typing import Any
 
 from tamis.pubsub.records import Fields, Place, is_number, write
@@ -104,13 +106,39 @@ class Life:
         start = at - (joined[0] in before)
         runs[start : start + len(joined) - 1] = [[joined[0][0], joined[-1][1], joined[0][2], joined[-1][3]]]
 
+    def follows(self, number: int, places: Sequence[Place]) -> bool:
+        """Whether events with consecutive numbers, from this one on, continue the last run in order."""
+        if not self.runs or self.runs[-1][1] + 1 != number or self.runs[-1][3] >= places[0][0]:
+            return False
+        lies = [place for place, _ in places]
+        return all(map(lt, lies, lies[1:]))
+
+    def extend(self, number: int, places: Sequence[Place]) -> None:
+        """As `add`, of each of the events that `follows` was asked about."""
+        run, until = self.runs[-1], self.until
+        last, lies = run[1], run[3]
+        pauses: list[_Pause] = []
+        for last, (place, time) in enumerate(places, number):
+            if time > until:
+                pauses.append([last - 1, lies, until, time - until])
+                until = time
+            lies = place
+        run[1::2] = last, lies
+        self.until = until
+        self._keep(pauses)
+
     def _pause(self, time: int) -> None:
         """The next event was stored at a later time than all that have come."""
         _, number, _, lies = self.runs[-1]
-        pauses = self.pauses
-        pauses.append([number, lies, self.until, time - self.until])
-        if len(pauses) > MOST_PAUSES:
-            pauses.remove(min(pauses[:-LAST_PAUSES], key=_length))
+        self._keep([[number, lies, self.until, time - self.until]])
+
+    def _keep(self, more: list[_Pause]) -> None:
+        """Remember more pauses, in their order, and forget the shortest: of equal ones, the first."""
+        pauses = [*self.pauses, *more]
+        before = max(0, len(pauses) - LAST_PAUSES)
+        longest = sorted(range(before), key=lambda place: (pauses[place][3], place))
+        kept = sorted(longest[-(MOST_PAUSES - LAST_PAUSES) :])
+        self.pauses = [pauses[place] for place in kept] + pauses[before:]
 
 
 class Taken:
@@ -137,6 +165,21 @@ class Taken:
         if self._is_old(mine, place):
             return False
         self._add(mine or self._begun(life), number, place)
+        return True
+
+    def extend(self, life: str, number: int, places: Sequence[Place]) -> bool:
+        """Events come, with consecutive numbers that are new in their life.
+
+        Returns whether they continue what has come last of it, as nearly always, so that all are new. If not,
+        nothing is remembered of them: ask about each.
+        """
+        mine = self._latest(life)
+        if mine is None or not mine.follows(number, places):
+            return False
+        earliest = min([time for _, time in places])
+        if any(one is not mine and one.until >= earliest for one in self.lives):
+            return False
+        mine.extend(number, places)
         return True
 
     def begins_again(self, life: str, number: int, place: Place) -> bool:
@@ -193,10 +236,6 @@ def _first_number(run: _Run) -> int:
 
 def _first_place(run: _Run) -> int:
     return run[2]
-
-
-def _length(pause: _Pause) -> int:
-    return pause[3]
 
 
 def _are_lives(value: Any) -> bool:

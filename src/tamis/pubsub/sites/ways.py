@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from tamis.pubsub import keys
 from tamis.pubsub.names import name_of, token
-from tamis.pubsub.records import Cursor, RecordError, Target
+from tamis.pubsub.records import Cursor, EventHeader, RecordError, Target
 from tamis.pubsub.router.matching import SITE, Matched, Wanted
 from tamis.pubsub.router.table import Table
 from tamis.pubsub.sites.topology import SiteLinks, Topology
@@ -33,7 +33,6 @@ def site_deliveries(
 ) -> tuple[list[Wanted], dict[str, int]]:
     """What goes to neighbouring sites of some rows, and the numbers after that."""
     sites = cursor.sites
-    chosen = list(rows)
     if not matched.sites and matched.are_plain:
         return [], sites
     topology = topology_of(table, here)
@@ -41,12 +40,16 @@ def site_deliveries(
     queues: dict[str, Wanted] = {}
     ways: dict[str, Wanted] = {}
     """The queue of each site's next hop."""
-    wanting, nobody = matched.sites, ()
-    for row in chosen:
-        header = matched.headers[row]
+    wanting, headers, nobody = matched.sites, matched.headers, ()
+    going: Iterable[int] = rows
+    if matched.are_plain:
+        going = [row for row in rows if row in wanting]
+    elif matched.came:  # most go no further
+        came = matched.came
+        going = [row for row in rows if row not in came or len(_targets_of(headers[row])) > 1]
+    for row in going:
+        header = headers[row]
         if header is None or row in matched.dead:
-            continue
-        if row in matched.came and len(header.targets) == 1:  # it goes no further
             continue
         targets: list[Target] = [target for target in header.targets if target[0] != here]
         for site in wanting.get(row, nobody):
@@ -58,9 +61,13 @@ def site_deliveries(
                 # Where no way is known, the event waits here under the site's own name.
                 name = f"{SITE}{token(topology.next_hop(target[0]) or target[0])}"
                 queue = ways[target[0]] = queues.setdefault(name, Wanted(name, 0, []))
-            if (going := queue.targets.get(row)) is None:
+            if (before := queue.targets.get(row)) is None:
                 queue.rows.append(row)
                 queue.targets[row] = (target,)
             else:
-                queue.targets[row] = (*going, target)
+                queue.targets[row] = (*before, target)
     return [queues[name] for name in sorted(queues)], sites
+
+
+def _targets_of(header: EventHeader | None) -> tuple[Target, ...]:
+    return () if header is None else header.targets
