@@ -27,7 +27,7 @@ impl Fault {
     }
 
     /// Another error at the same place.
-    pub fn with_error(self: Box<Self>, error: ExpressionError) -> Box<Self> {
+    pub fn with_error(self, error: ExpressionError) -> Box<Self> {
         Self::from_error(self.at, error)
     }
 

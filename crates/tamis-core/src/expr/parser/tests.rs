@@ -434,7 +434,7 @@ fn what_the_language_does_not_have_is_refused_with_a_way_out() {
 #[test]
 fn a_predicate_that_is_refused_later_is_found_in_the_text() {
     let place_of = |text: &str| {
-        let is_refused = |predicate: &Predicate| predicate.operands.iter().any(|one| *one == Value::Int(13));
+        let is_refused = |predicate: &Predicate| predicate.operands.contains(&Value::Int(13));
         let located = locate(text, ExpressionError::new("unlucky").with_hint("take another"), &is_refused);
         assert_eq!((&*located.message, located.hint.as_deref()), ("unlucky", Some("take another")));
         located.place.map(|place| (place.line, place.column))
