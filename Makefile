@@ -140,6 +140,7 @@ bench-gpu: .venv/.built-release ## Measure batches on a GPU, next to all cores
 
 bench-flow: .venv/.built-release ## Compare rules with memory with Esper and Siddhi; writes bench/results/flow.json
 	@$(BIN)/python bench/flow/run.py $(FLOW_ARGS)
+
 bench-terms: .venv/.built-release ## Measure computed terms, quantifiers, networks and places; writes bench/results/terms.json
 	@$(BIN)/python bench/terms.py $(TERMS_ARGS)
 

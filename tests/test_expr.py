@@ -198,10 +198,23 @@ class TestBuilder:
                 attempt()
 
     def test_forgotten_parentheses_are_explained(self) -> None:
-        with pytest.raises((TypeError, ExpressionError)):
-            col("a") > 1 & col("b") > 1  # type: ignore[operator]  # noqa: B015
-        with pytest.raises(TypeError, match="parentheses"):
-            (col("a") > 1) & 1  # type: ignore[operator]
+        for attempt in [
+            lambda: col("a") > 1 & col("b") > 1,  # type: ignore[operator]
+            lambda: col("a") > 1 | col("b"),  # type: ignore[operator]
+            lambda: 1 ^ col("b"),  # type: ignore[operator]
+            lambda: True & (col("b") > 1),  # type: ignore[operator]
+            lambda: "a" | (col("b") > 1),  # type: ignore[operator]
+            lambda: 1 ^ (col("b") > 1),  # type: ignore[operator]
+            lambda: (col("a") > 1) & 1,  # type: ignore[operator]
+        ]:
+            with pytest.raises(TypeError, match=r"put each comparison .* in parentheses"):
+                attempt()
+
+    def test_python_tests_are_explained(self) -> None:
+        with pytest.raises(TypeError, match="between"):
+            1 < col("a") < 3  # noqa: B015
+        with pytest.raises(TypeError, match=r"col\('a'\)\.isin\("):
+            "x" in col("a")  # noqa: B015
 
     def test_weights_are_finite_and_not_negative(self) -> None:
         for weight in [-1.0, float("nan"), float("inf")]:

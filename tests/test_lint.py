@@ -59,10 +59,45 @@ from tamis.lint import example, lint
         (["NOT hour(ts) = 3"], [(0, "absent under NOT")]),
         (["xpath(doc, '/a')", "xpath(doc, '/a')"], [(1, "repeated")]),
         (["NOT xpath(doc, '/a')"], [(0, "absent under NOT")]),
+        (["x = NULL OR y = 1"], [(0, "compared with NULL")]),
+        (
+            ["x != NULL OR y = 1", "x > NULL"],
+            [(0, "compared with NULL"), (1, "compared with NULL"), (1, "never true")],
+        ),
+        (["exists(xs, x -> x = NULL OR x = 1)"], [(0, "compared with NULL")]),
+        (["x IS NULL OR x <=> NULL OR x IN (1, NULL)"], []),
+        (["user-agent = 'x'"], [(0, "number and text")]),
+        (
+            ["user-agent IN ('x', 'y')", "a.content/type LIKE 'x%'"],
+            [(0, "number and text"), (1, "number and text")],
+        ),
+        (["`user-agent` = 'x'", "user - agent > 5", "b - 1 > c", "lower(a) = 'x'"], []),
+        (["country = CA AND age > 3"], [(0, "missing quotes")]),
+        (
+            ["address.city = Oslo", "x > 1 AND NOT city <=> Oslo"],
+            [(0, "missing quotes"), (1, "absent under NOT"), (1, "missing quotes")],
+        ),
+        (["country = CA", "CA > 3 AND x = 1"], []),  # an attribute of another rule
+        (["country = CA", "length(CA) > 3 AND x = 1"], []),
+        (["Country = Home", "home = away", "price > Price", "a = b.C"], []),
     ],
 )
 def test_findings(rules: list[str], found: list[tuple[int, str]]) -> None:
     assert [(finding.row, finding.lint) for finding in lint(rules)] == found
+
+
+@pytest.mark.parametrize(
+    ("rule", "advice"),
+    [
+        ("x = NULL OR y = 1", "= NULL is never true: write IS NULL"),
+        ("x != NULL OR y = 1", "!= NULL is never true: write IS NOT NULL"),
+        ("user-agent = 'x'", "if it is a name, write `user-agent`"),
+        ("country = CA", "for text write 'CA'"),
+    ],
+)
+def test_advice_says_what_to_write(rule: str, advice: str) -> None:
+    [finding] = lint([rule])
+    assert advice in finding.message
 
 
 def test_what_is_absent_is_named() -> None:

@@ -596,13 +596,17 @@ def test_a_name_that_no_subscription_has_is_warned_of_once() -> None:
     event = {"price": 1, "a b": 1, "prize": 7}
     with pytest.warns(tamis.UnknownAttributeWarning, match="`prize`.*did you mean `price`"):
         index.top_k(event, score="1 * prize + `a b`")
+    with pytest.warns(tamis.UnknownAttributeWarning, match="`prise`.*did you mean `price`") as caught:
+        index.top_k(event, score=lambda block: block["prise"] + block["a b"])
+    assert caught[0].filename == __file__
     with pytest.warns(tamis.UnknownAttributeWarning, match="`colour`, so it counts 0$"):
         index.top_k_batch([event], score="relevance", dimensions=["price", "colour"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         index.top_k(event, score="1 * prize + `a b`")
         index.top_k(event, score="max(price, 2 * `a b`)", dimensions=["a b"])
-        index.top_k(event, score=lambda block: block.priority)
+        index.top_k(event, score=lambda block: block.priority + block["prise"])
+        index.top_k({}, score=lambda block: block["price"])
         index.add("t", "prize > 1")
         index.top_k(event, score="sqrt(prize)")
 

@@ -134,19 +134,22 @@ def test_a_schema_refuses_bodies_that_cannot_be_true() -> None:
     schema = {"n": int, "tags": "array<string>", "items.at": "timestamp", "open": "array<record>"}
     index = Index(schema=schema)
     for rule, wrong in {
-        "exists(tags, t -> t > 5)": r"`tags\[\]` is declared as string",
+        "exists(tags, t -> t > 5)": r"`tags\[\]` is a string; `>` compares it with the number 5",
         "exists(tags, t -> abs(t) > 5)": "takes a number",
         "exists(tags, t -> t.x = 1)": r"`tags\.x` is not in the schema",
         "exists(items, i -> i.att IS NULL)": r"did you mean `items\.at`",
-        "exists(items, i -> i.at = 5)": r"`items\.at` is declared as timestamp",
-        "exists(n, x -> x > 5)": "is about an array",
-        "ANY(n) = 'a'": "is about a string",
+        "exists(items, i -> i.at = 5)": r"`items\.at` is a timestamp; `=` compares",
+        "exists(n, x -> x > 5)": "`n` is an int; `exists` takes an array",
+        "ANY(n) = 'a'": r"`n\[\]` is an int; `=` compares it with the string 'a'",
         "exists(tags, t -> t = m)": "`m` is not in the schema",
-        "ANY(all_strings()) > 5": "is about a number",
+        "ANY(all_strings()) > 5": "is a string; `>` compares it with the number 5",
         "within_distance(tags, n, 1, 1, 1)": "made of numbers",
     }.items():
         with pytest.raises(tamis.ExpressionError, match=wrong):
             index.add(rule, rule)
+    with pytest.raises(tamis.ExpressionError) as caught:
+        index.add("placed", "n = 1 AND\n  exists(items, i -> i.at = 5)")
+    assert (caught.value.line, caught.value.column) == (2, 3)
     for rule in (
         "exists(tags, t -> t = 'a' AND n > 5)",
         "exists(tags, n -> n = 'a')",  # the variable hides the attribute

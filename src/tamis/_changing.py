@@ -259,7 +259,10 @@ class Changing:
         found = [id for id in wanted if id in self]
         if missing == "raise" and len(found) < len(wanted):
             absent = next(id for id in wanted if id not in self)
-            raise UnknownIdError(f"no subscription {absent!r}; nothing was removed")
+            try:
+                self[absent]
+            except UnknownIdError as error:
+                raise UnknownIdError(f"{error}; nothing was removed") from None
         for id in found:
             self._kernel.remove(id)
         return len(found)

@@ -5,8 +5,9 @@ Names of columns, files and formats are longer and are also confused as a whole 
 here `difflib` measures similarity.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Any
 
 SIMILAR = 0.6
 """How similar a name must be to be suggested in an error. A wrong guess does no harm there."""
@@ -34,6 +35,26 @@ def did_you_mean(name: str) -> str:
     'did you mean `country`?'
     """
     return f"did you mean `{name}`?"
+
+
+_MEANT = {"n": "k", "limit": "k", "size": "k", "key": "score", "sort": "score", "filter": "tags"}
+"""Keywords of other libraries, and what they are called here."""
+
+
+def unexpected(method: str, given: Iterable[str], function: Callable[..., Any]) -> TypeError:
+    """The error for a keyword that a method of `tamis.Index` does not take.
+
+    >>> def top_k(event, k=10, *, tags=None, **unknown): ...
+    >>> unexpected("top_k", {"n": 3}, top_k)
+    TypeError("Index.top_k() got an unexpected keyword argument 'n'; did you mean `k`?")
+    """
+    word = next(iter(given))
+    code = function.__code__
+    known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    meant = _MEANT.get(word)
+    hint = did_you_mean(meant) if meant in known else suggestion(word, known)
+    hint = hint or f"the keywords are {', '.join(known)}"
+    return TypeError(f"Index.{method}() got an unexpected keyword argument {word!r}; {hint}")
 
 
 def suggestion(word: str, known: Iterable[str], *, similarity: float = SIMILAR) -> str | None:

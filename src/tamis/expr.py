@@ -387,6 +387,18 @@ class Column:
         """One is true and one is false."""
         return self.__tamis_expression__() ^ other
 
+    def __rand__(self, other: object) -> NoReturn:
+        """Refuse a value on the left: & binds more tightly than a comparison."""
+        raise _needs_parentheses(other)
+
+    def __ror__(self, other: object) -> NoReturn:
+        """Refuse a value on the left: | binds more tightly than a comparison."""
+        raise _needs_parentheses(other)
+
+    def __rxor__(self, other: object) -> NoReturn:
+        """Refuse a value on the left: ^ binds more tightly than a comparison."""
+        raise _needs_parentheses(other)
+
     def xnor(self, other: "Expression | Column") -> Expression:
         """Both are true or both are false.
 
@@ -408,6 +420,14 @@ class Column:
         raise TypeError(
             "a column is true or false only for an event; "
             "join expressions with &, | and ~, not with and, or and not"
+        )
+
+    def __contains__(self, value: object) -> NoReturn:
+        """Refuse `in`, which Python makes True or False."""
+        raise TypeError(
+            f"a column is tested by its methods, not by `in`: {self!r}.isin(...) is one of several values, "
+            f"{self!r}.contains({value!r}) a part of a text, "
+            f"{self!r}.array_contains({value!r}) an element of an array"
         )
 
     # --- computed terms --------------------------------------------------------------------------
@@ -568,6 +588,13 @@ def _quantified(
         raise ExpressionError(f"{array!r} is computed: a quantifier takes an attribute that holds an array")
     variable = body.__code__.co_varnames[0] if hasattr(body, "__code__") else "element"
     return Column._of(quantified(quantifier, name, variable, body(Column(variable))))
+
+
+def _needs_parentheses(other: object) -> TypeError:
+    return TypeError(
+        f"expected an expression, not {type(other).__name__}; put each comparison next to &, | and ^ in "
+        "parentheses: (col('x') > 1) & (col('y') < 2)"
+    )
 
 
 def _members(values: tuple[Any, ...]) -> Iterable[Any]:

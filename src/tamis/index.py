@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from types import FunctionType
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
@@ -513,12 +514,32 @@ def _shortened(schema: Mapping[str, str]) -> str:
 
 
 def plain_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with Python's types by the names that the kernel knows."""
+    """The schema with Python's types by the names that the kernel knows.
+
+    >>> plain_schema(["age"])
+    Traceback (most recent call last):
+    ...
+    TypeError: a schema is a dict of attribute to type, such as {"age": "int"}, not list
+    """
+    if not isinstance(schema, Mapping):
+        name = type(schema).__name__
+        raise TypeError(f'a schema is a dict of attribute to type, such as {{"age": "int"}}, not {name}')
     return {
         name: plain_schema(declared) if isinstance(declared, Mapping) else _TYPE_NAMES.get(declared, declared)
         for name, declared in schema.items()
     }
 
+
+def _claim_methods(whole: type) -> None:
+    """Let messages about wrong arguments name the class that users know, and not the part with the method."""
+    for part in whole.__mro__[1:]:
+        for name, member in vars(part).items():
+            if isinstance(member, FunctionType) and part.__module__.startswith("tamis."):
+                member.__qualname__ = f"{whole.__name__}.{name}"
+                member.__module__ = whole.__module__
+
+
+_claim_methods(Index)
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

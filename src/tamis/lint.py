@@ -1,7 +1,7 @@
 """Finds probable mistakes in well-formed rules: never true, repeated, covered.
 
-Everything it reports is proven, except the advice about absent attributes and about paths of files. If a
-proof takes too long, it reports nothing.
+Everything it reports is proven, except the advice about absent attributes, paths of files and missing quotes.
+If a proof takes too long, it reports nothing.
 """
 
 import json
@@ -39,6 +39,14 @@ _FILE_PATH = re.compile(
 )
 """A string that begins with a drive or a host, or has no blanks and ends like the name of a file."""
 
+_TWO_NAMES = re.compile(r"([\w.]+) (?:=|<=>) (\w+)")
+"""The comparison of two attributes."""
+
+_ARITHMETIC_OF_NAMES = re.compile(r"[^\W\d][\w.]*(?: [-+*/%] [^\W\d][\w.]*)+")
+"""A number that is computed from attributes alone; or a name with a hyphen, without its backquotes."""
+
+_COMPARISONS = ("=", "<", "<=", ">", ">=")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -68,6 +76,7 @@ def lint(texts: Sequence[str | None]) -> list[Finding]:
         if text is not None and expression is not None:
             findings += _of_text(row, text)
             findings += _of_expression(row, expression)
+    findings += _of_names(read)
     findings += _of_pairs(read, {finding.row for finding in findings if finding.lint == "never true"})
     return sorted(findings, key=lambda finding: (finding.row, finding.lint))
 
@@ -118,6 +127,8 @@ def _of_expression(row: int, expression: Expression) -> Iterator[Finding]:
         yield Finding(row, "always true", "every event matches it")
     else:
         yield from _of_quantifiers(row, form)
+    for leaf in _leaves(form):
+        yield from _of_leaf(row, leaf)
     guarded = {_name(leaf) for leaf in _leaves(form) if leaf["operator"] in ("IS NULL", "<=>")}
     for name in dict.fromkeys(_negated(form)):
         if name not in guarded:
@@ -129,6 +140,50 @@ def _of_expression(row: int, expression: Expression) -> Iterator[Finding]:
             )
 
 
+def _of_leaf(row: int, leaf: dict[str, Any]) -> Iterator[Finding]:
+    operator, operands = leaf["operator"], leaf.get("operands", [])
+    if operator in _COMPARISONS and operands == [None]:
+        negated = leaf.get("negated", False)
+        written, right = ("!=", "IS NOT NULL") if negated else (operator, "IS NULL")
+        yield Finding(row, "compared with NULL", f"{written} NULL is never true: write {right}")
+    term = leaf.get("term", "")
+    is_text = bool(operands) and all(isinstance(operand, str) for operand in operands)
+    if is_text and _ARITHMETIC_OF_NAMES.fullmatch(term):
+        name = term.replace(" ", "")
+        yield Finding(
+            row,
+            "number and text",
+            f"{term} is a number, and no text equals it; if it is a name, write `{name}`",
+        )
+
+
+def _of_names(read: Sequence[Expression | None]) -> Iterator[Finding]:
+    """Names that are probably texts without quotes: `country = CA`.
+
+    They begin with a capital, the attribute before them does not, and no rule uses them in another way.
+    """
+    suspects: list[tuple[int, str]] = []
+    used: set[str] = set()
+    for row, expression in enumerate(read):
+        for leaf in _leaves(json.loads(expression.to_json())) if expression is not None else ():
+            compared = _TWO_NAMES.fullmatch(leaf.get("term", ""))
+            if "attribute" in leaf:
+                used.add(leaf["attribute"])
+                continue
+            if compared is None:
+                used.update(Expression.from_json(json.dumps(leaf)).attributes)
+                continue
+            used.add(compared[1])
+            if compared[2][0].isupper() and not compared[1].rpartition(".")[2][:1].isupper():
+                suspects.append((row, compared[2]))
+            else:
+                used.add(compared[2])
+    for row, name in suspects:
+        if name not in used:
+            message = f"{name} is an attribute here, which no other rule uses; for text write '{name}'"
+            yield Finding(row, "missing quotes", message)
+
+
 def _of_quantifiers(row: int, form: Any) -> Iterator[Finding]:
     """What is odd about the conditions on elements."""
     never: dict[str, Quantifier] = {}
@@ -136,7 +191,7 @@ def _of_quantifiers(row: int, form: Any) -> Iterator[Finding]:
         for finding in _of_expression(row, quantifier.body):
             if finding.lint in ("never true", "never true inside") and quantifier.name != "forall":
                 never[term] = quantifier
-            elif finding.lint == "absent under NOT":
+            elif finding.lint in ("absent under NOT", "compared with NULL", "number and text"):
                 yield finding
     if not never:
         return

@@ -43,13 +43,15 @@ class Candidates:
     priority: NDArray[np.float64]
     relevance: NDArray[np.float64]
     contributions: dict[str, NDArray[np.float64]]
+    missing: Callable[[str], None] | None = None
+    """Called with the name of an attribute to which no candidate owes anything: it may be misspelt."""
 
     @classmethod
-    def of(cls, table: pa.Table) -> "Candidates":
+    def of(cls, table: pa.Table, missing: Callable[[str], None] | None = None) -> "Candidates":
         """From the columns id, priority, relevance and those of the attributes, in this order."""
         numbers = [column.to_numpy() for column in table.columns[1:]]
         named = dict(zip(table.column_names[_FIXED:], numbers[_FIXED - 1 :], strict=True))
-        return cls(table.column(0).to_pylist(), numbers[0], numbers[1], named)
+        return cls(table.column(0).to_pylist(), numbers[0], numbers[1], named, missing)
 
     def __len__(self) -> int:
         """How many candidates there are."""
@@ -58,13 +60,17 @@ class Candidates:
     def __getitem__(self, attribute: str) -> NDArray[np.float64]:
         """The contribution of an attribute to each candidate."""
         column = self.contributions.get(attribute)
-        return np.zeros(len(self)) if column is None else column
+        if column is not None:
+            return column
+        if self.missing is not None:
+            self.missing(attribute)
+        return np.zeros(len(self))
 
     def block(self, start: int) -> "Candidates":
         """A block of candidates, starting at one of them."""
         rows = slice(start, start + BLOCK)
         named = {name: column[rows] for name, column in self.contributions.items()}
-        return Candidates(self.ids[rows], self.priority[rows], self.relevance[rows], named)
+        return Candidates(self.ids[rows], self.priority[rows], self.relevance[rows], named, self.missing)
 
 
 ScoreFunction = Callable[[Candidates], ArrayLike]
@@ -83,7 +89,7 @@ def best_of(
 
 
 def unknown_attributes(
-    score: str | ScoreFunction, dimensions: Iterable[str] | None, known: Collection[str]
+    score: str | ScoreFunction | None, dimensions: Iterable[str] | None, known: Collection[str]
 ) -> list[str]:
     """The attributes that a score or its dimensions name and that are not among the known ones.
 

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from cli.conftest import Command
 
 
@@ -55,11 +57,16 @@ def test_tags_and_time_decide_as_they_do_for_a_match(tamis: Command, tmp_path: P
     assert "--now: expected a timestamp, such as 2026-12-31T23:59:59Z" in bad.err
 
 
-def test_an_unknown_rule_or_event_is_an_error(tamis: Command, rules: Path, events: Path) -> None:
+def test_an_unknown_rule_or_event_is_an_error(
+    tamis: Command, rules: Path, events: Path, tmp_path: Path
+) -> None:
     unknown = tamis("explain", rules, "ad-77", events)
     assert unknown.code == 2
     assert "no rule with the id ad-77" in unknown.err
     assert "did you mean `ad-" in unknown.err
+    one = tmp_path / "one.csv"
+    one.write_text("id,expression\na,x > 1\n")
+    assert "(hint: the index holds 1 rule: a)" in tamis("explain", one, "zz", events).err
     beyond = tamis("explain", rules, "ad-1", events, "--row", 9)
     assert beyond.code == 2
     assert "has 3 events, no row 9 (hint: rows count from 0, so the last is --row 2)" in beyond.err
@@ -74,6 +81,30 @@ def test_an_event_that_cannot_be_read_is_shown_with_its_place(
         finished = tamis(command, rules, "ad-1", events, "--row", 1)
         assert finished.code == 2
         assert f"{events}:3:9: " in finished.err
+
+
+@pytest.mark.parametrize("command", ["match", "topk", "explain", "index info", "index verify", "check"])
+@pytest.mark.parametrize("damage", ["empty", "garbage", "first byte"])
+def test_what_is_named_like_a_saved_index_is_opened_as_one(
+    tamis: Command, rules: Path, tmp_path: Path, command: str, damage: str
+) -> None:
+    snapshot = tmp_path / "rules.tamis"
+    assert tamis("index", "build", rules, snapshot).code == 0
+    written = {"empty": b"", "garbage": bytes(range(256)), "first byte": b"X" + snapshot.read_bytes()[1:]}
+    snapshot.write_bytes(written[damage])
+    ran = tamis(*command.split(), snapshot, *(["a"] if command == "explain" else []), stdin=b"{}")
+    said = "reads rules as text, not a saved index" if command == "check" else "not a Tamis snapshot"
+    assert ran.code == (1 if command == "index verify" else 2)
+    assert ran.out == ""
+    assert ran.err.startswith(f"tamis: {snapshot}: ")
+    assert said in ran.err
+
+
+def test_a_format_reads_any_name_as_rules(tamis: Command, tmp_path: Path) -> None:
+    path = tmp_path / "rules.tamis"
+    path.write_text("id,expression\na,x > 1\n")
+    ran = tamis("match", path, "--rules-format", "csv", "--event", '{"x": 2}')
+    assert json.loads(ran.out)["subscription"] == "a"
 
 
 def test_index_info_and_verify(tamis: Command, rules: Path, tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_a_bad_event_stops_with_its_line_or_is_skipped(tamis: Command, rules: Pa
         (["match", "RULES", "--event", "{}", "--score", "relevance"], "add --k"),
         (["match", "RULES", "--event", "{}", "--count", "--k", "1"], "leave out --k or --count"),
         (["workload", "write", "equality", "--out", "/dev/null/x"], "/dev/null/x: Not a directory"),
-        (["topk", "RULES", "--k", "0"], "k"),
+        (["topk", "RULES", "--k", "-1"], "k"),
         (["nonsense"], "nonsense"),
     ],
 )

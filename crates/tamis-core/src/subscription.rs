@@ -61,6 +61,14 @@ impl fmt::Display for Id {
 }
 
 impl IdKind {
+    /// What ids of this kind are called.
+    pub fn plural(self) -> &'static str {
+        match self {
+            IdKind::Int => "integers",
+            IdKind::Str => "strings",
+        }
+    }
+
     pub fn check(self, id: &Id) -> Result<()> {
         if id.kind() == self {
             return Ok(());
@@ -92,6 +100,14 @@ impl Error {
 
     pub fn missing(id: &Id) -> Self {
         Error::UnknownId(format!("there is no subscription {id} in the index"))
+    }
+
+    /// The same error, saying whose expression is wrong. Other errors of a subscription name it already.
+    pub fn in_expression_of(self, id: &Id) -> Self {
+        match self {
+            Error::Expression(_) | Error::Unsupported(_) => self.within(&format!("subscription {id}")),
+            other => other,
+        }
     }
 }
 

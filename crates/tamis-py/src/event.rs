@@ -285,8 +285,10 @@ pub fn source<'a, 'py>(event: &'a Bound<'py, PyAny>) -> PyResult<Source<'a, 'py>
     if event.hasattr("items")? {
         return Ok(Source::Mapping);
     }
+    let is_many = event.hasattr("__arrow_c_stream__")? || event.try_iter().is_ok();
+    let hint = if is_many { "; Index.match_batch takes several events" } else { "" };
     Err(type_error(format!(
-        "an event is a dict, a tamis.Event, or JSON text or bytes, not {}",
+        "an event is a dict, a tamis.Event, or JSON text or bytes, not {}{hint}",
         event.get_type().name()?
     )))
 }

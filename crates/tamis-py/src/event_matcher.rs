@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use tamis_core::query::{Ask, Query, Tags};
+use tamis_core::suggest;
 
-use crate::errors::argument_error;
+use crate::errors::{argument_error, type_error};
 use crate::index::PyIndex;
 use crate::query::selection;
 
@@ -19,7 +20,8 @@ use crate::query::selection;
 /// >>> index.add("a", "x > 1")
 /// >>> index.match({"x": 2}), index.count({"x": 2}), index.exists({"x": 2})
 /// (['a'], 1, True)
-#[pyclass(name = "EventMatcher", module = "tamis._kernel", subclass, frozen)]
+// Messages about wrong arguments name the class that users know.
+#[pyclass(name = "Index", module = "tamis", subclass, frozen)]
 pub struct PyEventMatcher(PyOnceLock<Py<PyIndex>>);
 
 /// What the keyword arguments of a query are, as they were given.
@@ -42,6 +44,18 @@ impl PyEventMatcher {
         };
         kernel.get().answer(event, &query, threads)
     }
+}
+
+/// Refuses keywords that no parameter has.
+fn refuse_unknown(method: &str, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    let Some(name) = unknown.and_then(|unknown| unknown.keys().iter().next()) else { return Ok(()) };
+    let name: String = name.extract()?;
+    let known = ["event", "tags", "tags_all", "tags_none", "now", "threads"];
+    let hint = match suggest(&name, known) {
+        Some(meant) => format!("; did you mean {meant:?}?"),
+        None => format!("; the keywords are {}", known[1..].join(", ")),
+    };
+    Err(type_error(format!("Index.{method}() got an unexpected keyword argument {name:?}{hint}")))
 }
 
 #[pymethods]
@@ -76,7 +90,12 @@ impl PyEventMatcher {
     /// ([1, 2], [2], [])
     /// >>> index.match({"age": 27}, tags_none=["q4"]), index.match({"age": 27}, threads=4)
     /// ([1], [1, 2])
-    #[pyo3(name = "match", signature = (event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1))]
+    #[pyo3(
+        name = "match",
+        signature = (event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1, **unknown),
+        text_signature = "($self, event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1)"
+    )]
+    #[allow(clippy::too_many_arguments)]
     fn all<'py>(
         &self,
         event: &Bound<'py, PyAny>,
@@ -85,7 +104,9 @@ impl PyEventMatcher {
         tags_none: Given<'_, 'py>,
         now: Given<'_, 'py>,
         threads: i64,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_unknown("match", unknown)?;
         self.ask(event, Ask::All, [tags, tags_all, tags_none, now], threads)
     }
 
@@ -97,7 +118,11 @@ impl PyEventMatcher {
     /// >>> index.add("a", "x > 1")
     /// >>> index.count({"x": 2}), index.count({"x": 1})
     /// (1, 0)
-    #[pyo3(signature = (event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1))]
+    #[pyo3(
+        signature = (event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1, **unknown),
+        text_signature = "($self, event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1)"
+    )]
+    #[allow(clippy::too_many_arguments)]
     fn count<'py>(
         &self,
         event: &Bound<'py, PyAny>,
@@ -106,7 +131,9 @@ impl PyEventMatcher {
         tags_none: Given<'_, 'py>,
         now: Given<'_, 'py>,
         threads: i64,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_unknown("count", unknown)?;
         self.ask(event, Ask::Count, [tags, tags_all, tags_none, now], threads)
     }
 
@@ -117,7 +144,11 @@ impl PyEventMatcher {
     /// >>> index.add("a", "x > 1")
     /// >>> index.exists({"x": 2}), index.exists({"x": 1})
     /// (True, False)
-    #[pyo3(signature = (event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1))]
+    #[pyo3(
+        signature = (event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1, **unknown),
+        text_signature = "($self, event, *, tags=None, tags_all=None, tags_none=None, now=None, threads=1)"
+    )]
+    #[allow(clippy::too_many_arguments)]
     fn exists<'py>(
         &self,
         event: &Bound<'py, PyAny>,
@@ -126,7 +157,9 @@ impl PyEventMatcher {
         tags_none: Given<'_, 'py>,
         now: Given<'_, 'py>,
         threads: i64,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        refuse_unknown("exists", unknown)?;
         self.ask(event, Ask::Exists, [tags, tags_all, tags_none, now], threads)
     }
 }

@@ -141,8 +141,14 @@ pub fn expression_from_python(object: &Bound<'_, PyAny>) -> PyResult<Py<PyExpres
     if let Ok(convert) = object.getattr("__tamis_expression__") {
         return Ok(convert.call0()?.cast_into::<PyExpression>()?.unbind());
     }
-    Err(type_error(format!(
-        "expected an expression, not {}; predicates next to & and | need parentheses: (col('x') > 1) & (col('y') < 2)",
+    Err(not_an_expression(object)?)
+}
+
+/// For what stands next to & or | and is none: mostly a value, because & binds more tightly than a comparison.
+fn not_an_expression(object: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    Ok(type_error(format!(
+        "expected an expression, not {}; put each comparison next to &, | and ^ in parentheses: \
+         (col('x') > 1) & (col('y') < 2)",
         object.get_type().name()?
     )))
 }
@@ -152,7 +158,11 @@ impl PyExpression {
     /// Read an expression from text. `tamis.parse` is the same.
     #[staticmethod]
     #[pyo3(signature = (text, *, missing = "unknown"))]
-    fn parse(py: Python<'_>, text: &Bound<'_, PyString>, missing: &str) -> PyResult<Self> {
+    fn parse(py: Python<'_>, text: &Bound<'_, PyAny>, missing: &str) -> PyResult<Self> {
+        let text = text.cast::<PyString>().map_err(|_| {
+            let name = text.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
+            type_error(format!("an expression to parse is text, not {name}"))
+        })?;
         let text: &str = &utf8(text).or_raise(py)?;
         let expr = py.detach(|| parse(text)).or_raise(py)?;
         match missing {
@@ -465,13 +475,26 @@ impl PyExpression {
         self.join(other, Connective::Xor)
     }
 
+    fn __rand__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Err(not_an_expression(other)?)
+    }
+
+    fn __ror__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Err(not_an_expression(other)?)
+    }
+
+    fn __rxor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Err(not_an_expression(other)?)
+    }
+
     fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
         Self::checked(py, Expr::Not(Box::new((*self.0).clone())))
     }
 
     fn __bool__(&self) -> PyResult<bool> {
         Err(type_error(
-            "an expression is true or false only for an event; join expressions with &, | and ~, not with and, or and not",
+            "an expression is true or false only for an event; join expressions with &, | and ~, not with and, or \
+             and not; write col('x').between(1, 3) for 1 < x < 3, and col('x').isin('a', 'b') for x in a list",
         ))
     }
 

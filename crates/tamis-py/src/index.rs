@@ -84,7 +84,7 @@ impl PyIndex {
         apply: fn(&Index, Subscription) -> Result<(), Error>,
     ) -> PyResult<()> {
         let draft = Draft::new(id, expression, details)?;
-        id.py().detach(|| self.verified().and_then(|index| apply(index, draft.parse()?))).or_raise(id.py())
+        id.py().detach(|| self.verified().and_then(|index| draft.apply(index, apply))).or_raise(id.py())
     }
 
     /// The index, once the file it was opened from is known to be sound.
@@ -207,7 +207,7 @@ impl PyIndex {
     fn get<'py>(&self, id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = id.py();
         let id = id_from_python(id).or_raise(py)?;
-        let subscription = py.detach(|| self.0.reader()?.get(&id)).or_raise(py)?;
+        let subscription = py.detach(|| self.0.get(&id)).or_raise(py)?;
         subscription_to_python(py, subscription)
     }
 

@@ -41,8 +41,6 @@ mod _kernel {
     #[pymodule_export]
     use crate::event::{PyEvent, PyInterval, PyWhere};
     #[pymodule_export]
-    use crate::event_matcher::PyEventMatcher;
-    #[pymodule_export]
     use crate::expr::{PyExpression, PyTerm, predicate, quantified, threshold};
     #[pymodule_export]
     use crate::flow::{PyFlow, parse_interval};
@@ -65,4 +63,13 @@ mod _kernel {
     use crate::wrong_values::wrong_values;
     #[pymodule_export]
     use crate::xml::xml_fault;
+
+    use crate::event_matcher::PyEventMatcher;
+    use pyo3::prelude::*;
+
+    /// Adds the class that calls itself by the name of its heir.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("EventMatcher", module.py().get_type::<PyEventMatcher>())
+    }
 }

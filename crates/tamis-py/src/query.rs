@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyBool, PyString, PyTuple};
 use tamis_core::event::Value;
 use tamis_core::query::{Ask, Query, Ranking, Score, Tags};
 
@@ -17,7 +17,7 @@ use crate::subscription::{moment_from_python, number, tags_from_python};
 /// `k`, `score`, `min_score` and `dimensions` are for "best", which is implied if one of them is given: the
 /// `k` matches (default 10) with the highest score, which is "priority" (the default), "relevance",
 /// "relaxed", or a function such as "min(a, b) + 0.5 * c". Matches with a score below `min_score` are left
-/// out; only attributes in `dimensions` count.
+/// out; only attributes in `dimensions` count. With `k=0`, there are no matches.
 ///
 /// Subscriptions are selected by their tags: at least one of `tags`, all of `tags_all`, none of `tags_none`. `now`
 /// (a datetime, or UTC microseconds) decides what has expired; it is the time of asking unless given.
@@ -53,7 +53,7 @@ impl PyQuery {
     fn new(
         py: Python<'_>,
         ask: Option<&str>,
-        k: Option<i64>,
+        k: Option<&Bound<'_, PyAny>>,
         score: Option<&Bound<'_, PyAny>>,
         min_score: Option<&Bound<'_, PyAny>>,
         dimensions: Option<&Bound<'_, PyAny>>,
@@ -65,8 +65,7 @@ impl PyQuery {
         let is_ranked = k.is_some() || score.is_some() || min_score.is_some() || dimensions.is_some();
         let mut ranking = Ranking::default();
         if let Some(k) = k {
-            ranking.k = usize::try_from(k)
-                .map_err(|_| argument_error(py, format!("k must not be negative, not {k}")))?;
+            ranking.k = number_of_matches(k)?;
         }
         if let Some(score) = score {
             ranking.score = Score::named(score_text(score)?.to_str()?).or_raise(py)?;
@@ -232,6 +231,15 @@ pub fn selection(
         },
         now: now.map(|moment| moment_from_python("now", moment)).transpose()?,
     })
+}
+
+fn number_of_matches(k: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let number = if k.is_instance_of::<PyBool>() { None } else { k.extract::<i64>().ok() };
+    let Some(number) = number else {
+        return Err(type_error(format!("k is an integer such as 10, not {}", k.repr()?)));
+    };
+    usize::try_from(number)
+        .map_err(|_| argument_error(k.py(), format!("k must not be negative, not {number}")))
 }
 
 fn texts<'py>(py: Python<'py>, list: &[Box<str>]) -> PyResult<Bound<'py, PyTuple>> {

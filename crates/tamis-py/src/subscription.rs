@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyMapping, PyString, PyTuple};
+use tamis_core::engine::Index;
 use tamis_core::event::Value;
 use tamis_core::expr::parse;
 use tamis_core::{Error, Id, Subscription};
@@ -57,14 +58,33 @@ impl Draft {
         })
     }
 
-    /// The subscription; needs no interpreter.
-    pub fn parse(self) -> Result<Subscription, Error> {
-        let expression = match self.expression {
-            Given::Text(text) => parse(&text)?,
-            Given::Parsed(expr) => Arc::unwrap_or_clone(expr),
+    /// Changes an index with the subscription; needs no interpreter.
+    pub fn apply(
+        self,
+        index: &Index,
+        change: fn(&Index, Subscription) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self { id, expression, priority, weights, tags, owner, payload, expires, starts } = self;
+        let name = id.clone();
+        let subscription = |expression| Subscription {
+            id,
+            expression,
+            priority,
+            weights,
+            tags,
+            owner,
+            payload,
+            expires,
+            starts,
         };
-        let Self { id, priority, weights, tags, owner, payload, expires, starts, .. } = self;
-        Ok(Subscription { id, expression, priority, weights, tags, owner, payload, expires, starts })
+        let changed = match expression {
+            Given::Text(text) => parse(&text)
+                .map_err(Error::from)
+                .and_then(|expr| change(index, subscription(expr)))
+                .map_err(|error| index.located(error, &text)),
+            Given::Parsed(expr) => change(index, subscription(Arc::unwrap_or_clone(expr))),
+        };
+        changed.map_err(|error| error.in_expression_of(&name))
     }
 }
 

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Never
 
 from tamis import _kernel
 from tamis._kernel import Event, EventMatcher, Query
 from tamis._kernel import Index as Kernel
 from tamis._matching.answers import table_of
+from tamis._suggest import unexpected
 from tamis.errors import UnknownAttributeWarning
 from tamis.rank import MODES, Candidates, ScoreFunction, best_of, explain_unknown, unknown_attributes
 from tamis.subscription import Id, Moment
@@ -121,16 +122,17 @@ class OneEvent(EventMatcher):
         tags_none: Iterable[str] | None = None,
         now: Moment | None = None,
         threads: int = 1,
+        **unknown: Never,
     ) -> list[Match]:
         """The k matches with the highest score, best first; ties go to the smaller id.
 
-        A score is "priority"; "relevance", the sum of the weights of the true predicates, each times the
-        event's weight for its attribute; "relaxed", the same, where one true predicate is enough for a match;
-        a monotone function of the contributions of attributes to the relevance, such as "min(price, distance)
-        + 0.5 * age"; or a Python function of `tamis.Candidates`. Matches with a score below `min_score` are
-        left out. With `dimensions`, only these attributes count. Names that no subscription uses raise a
-        `tamis.UnknownAttributeWarning`. `threads` is as in `match`; a Python function is called on one
-        thread.
+        With `k=0`, there are none. A score is "priority"; "relevance", the sum of the weights of the true
+        predicates, each times the event's weight for its attribute; "relaxed", the same, where one true
+        predicate is enough for a match; a monotone function of the contributions of attributes to the
+        relevance, such as "min(price, distance) + 0.5 * age"; or a Python function of `tamis.Candidates`.
+        Matches with a score below `min_score` are left out. With `dimensions`, only these attributes count.
+        Names that no subscription uses raise a `tamis.UnknownAttributeWarning`. `threads` is as in `match`; a
+        Python function is called on one thread.
 
         >>> from tamis import Index
         >>> index = Index()
@@ -147,6 +149,8 @@ class OneEvent(EventMatcher):
         >>> index.top_k({"x": 3, "y": 3}, k=1, score=lambda block: block["x"] + block.priority)
         [Match(id='b', score=3.0, rank=1)]
         """
+        if unknown:
+            raise unexpected("top_k", unknown, self.top_k)
         query = Query(
             k=k,
             score="relevance" if callable(score) else score,
@@ -183,7 +187,8 @@ class OneEvent(EventMatcher):
     def _best_by(self, score: ScoreFunction, query: Query, event: EventLike) -> list[Match]:
         """The best matches by a Python function."""
         table = table_of(_kernel.contributions(self._kernel, event, query))
-        best = best_of(Candidates.of(table), query.k or 0, score, query.min_score)
+        candidates = Candidates.of(table, self._warn_of_unknown_name)
+        best = best_of(candidates, query.k or 0, score, query.min_score)
         return Matches(Match(id, value, rank) for rank, (id, value) in enumerate(best, 1))
 
     def _warn_of_unknown_names(self, query: Query) -> None:
@@ -191,10 +196,17 @@ class OneEvent(EventMatcher):
         score, dimensions = query.score, query.dimensions
         if score is None or (dimensions is None and score in MODES):
             return
+        self._warn_once(score, dimensions, stacklevel=4)
+
+    def _warn_of_unknown_name(self, name: str) -> None:
+        """Warn once about a name that a Python function looked up and no subscription uses."""
+        self._warn_once(None, (name,), stacklevel=4)
+
+    def _warn_once(self, score: str | None, dimensions: tuple[str, ...] | None, stacklevel: int) -> None:
         ranking = (score, dimensions)
         if ranking not in self._seen_rankings and len(self._kernel):
             known = [name for name, _ in self._kernel.attributes()]
             for name in unknown_attributes(score, dimensions, known):
-                warnings.warn(explain_unknown(name, known), UnknownAttributeWarning, stacklevel=3)
+                warnings.warn(explain_unknown(name, known), UnknownAttributeWarning, stacklevel)
             if len(self._seen_rankings) < _MOST_SEEN_RANKINGS:
                 self._seen_rankings.add(ranking)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tamis._suggest import suggestion
 from tamis.cli.failure import UserError
 from tamis.cli.io import rule_columns
+from tamis.cli.wording import counted
 
 if TYPE_CHECKING:
     from tamis import Index
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 COMPARED = 10_000
 """Compare an unknown id with at most this many ids, for a hint."""
+
+SHOWN = 5
+"""How many ids a hint names."""
 
 
 def find_id(index: "Index", text: str) -> Any:
@@ -26,9 +30,23 @@ def find_id(index: "Index", text: str) -> Any:
         except (TypeError, ValueError):
             continue
     hint = suggestion(text, [str(id_) for id_ in islice(index, COMPARED)])
-    raise UserError(
-        f"there is no rule with the id {text}", hint=hint or f"the index holds {len(index):,} rules"
-    )
+    raise UserError(f"there is no rule with the id {text}", hint=hint or _contents(index))
+
+
+def _contents(index: "Index") -> str:
+    """The number of rules, and the ids of a few.
+
+    >>> from tamis import Index
+    >>> index = Index()
+    >>> index.add("a", "x > 1")
+    >>> _contents(index)
+    'the index holds 1 rule: a'
+    """
+    shown = [str(id_) for id_ in islice(index, SHOWN)]
+    if not shown:
+        return "the index holds no rules"
+    more = ", ..." if len(index) > SHOWN else ""
+    return f"the index holds {counted(len(index), 'rule')}: {', '.join(shown)}{more}"
 
 
 def moment(text: str | None) -> datetime | None:

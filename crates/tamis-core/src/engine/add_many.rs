@@ -82,15 +82,16 @@ impl Index {
     }
 
     fn parse_row(&self, rows: &impl NewRows, row: usize) -> Result<Subscription> {
-        let (expression, is_checked) = match rows.source(row)? {
-            Source::Text(text) => (parse(text)?, true),
-            Source::Parsed(expression) => (expression, false),
+        let source = rows.source(row)?;
+        let (expression, text) = match source {
+            Source::Text(text) => (parse(text)?, Some(text)),
+            Source::Parsed(expression) => (expression, None),
         };
         let mut subscription = Subscription::new(rows.id(row)?, expression);
         rows.details(row, &mut subscription)?;
-        match is_checked {
-            true => self.check_parsed(&subscription)?,
-            false => self.check(&subscription)?,
+        match text {
+            Some(text) => self.check_parsed(&subscription).map_err(|error| self.located(error, text))?,
+            None => self.check(&subscription)?,
         }
         Ok(subscription)
     }

@@ -15,9 +15,11 @@ use super::matching_costs::{Observed, SlowEvent};
 use super::production::Production;
 use super::stopwatch::Stopwatch;
 use super::unexpected_values::{Surprise, Surprises};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::event::{Event, EventSource, Schema, Unreadable, Value};
+use crate::expr::Predicate;
 use crate::expr::limits::check_limits;
+use crate::expr::parser::locate;
 use crate::fork::Mutex;
 use crate::query::Query;
 use crate::snapshot::Snapshot;
@@ -93,7 +95,8 @@ impl Index {
     /// Puts another subscription in the place of one with the same id.
     pub fn replace(&self, subscription: Subscription) -> Result<()> {
         self.check(&subscription)?;
-        self.engine.apply(Change::Replace(subscription))
+        let id = subscription.id.clone();
+        self.engine.apply(Change::Replace(subscription)).map_err(|error| self.about_id(error, &id))
     }
 
     /// Adds or replaces.
@@ -103,17 +106,21 @@ impl Index {
     }
 
     pub fn remove(&self, id: Id) -> Result<()> {
-        self.engine.apply(Change::Remove(id))
+        self.change(id, Change::Remove)
     }
 
     /// Changes the priority of a subscription; its expression stays where it is.
     pub fn set_priority(&self, id: Id, priority: f64) -> Result<()> {
-        self.engine.apply(Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
+        self.change(id, |id| Change::Rescore(id, NewScores { priority: Some(priority), weights: None }))
     }
 
     /// Changes the weights per attribute of a subscription; its expression stays where it is.
     pub fn set_weights(&self, id: Id, weights: Vec<(Box<str>, f64)>) -> Result<()> {
-        self.engine.apply(Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
+        self.change(id, |id| Change::Rescore(id, NewScores { priority: None, weights: Some(weights) }))
+    }
+
+    fn change(&self, id: Id, change: impl FnOnce(Id) -> Change) -> Result<()> {
+        self.engine.apply(change(id.clone())).map_err(|error| self.about_id(error, &id))
     }
 
     /// Whether this index accepts the subscription: limits, weights, priority and schema.
@@ -137,7 +144,37 @@ impl Index {
         Ok(())
     }
 
+    /// What is wrong with an expression that was read from `text`: with its place, if only the schema could say so.
+    pub fn located(&self, error: Error, text: &str) -> Error {
+        match (error, &self.schema) {
+            (Error::Expression(error), Some(schema)) if error.place.is_none() => {
+                let same = error.clone();
+                let is_refused = |predicate: &Predicate| {
+                    schema.check_predicate(predicate).is_err_and(|other| other == same)
+                };
+                Error::Expression(locate(text, error, &is_refused))
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// An error about the id of a subscription; if it is unknown because ids have the other type, says so.
+    fn about_id(&self, error: Error, id: &Id) -> Error {
+        match (error, self.unchecked_reader().id_kind()) {
+            (Error::UnknownId(message), Some(kind)) if kind != id.kind() => {
+                Error::UnknownId(format!("{message}: its ids are {}", kind.plural()))
+            }
+            (error, _) => error,
+        }
+    }
+
     // --- reading -----------------------------------------------------------------------------------
+
+    /// The subscription with this id.
+    pub fn get(&self, id: &Id) -> Result<Subscription> {
+        let found = self.reader()?.get(id);
+        found.map_err(|error| self.about_id(error, id))
+    }
 
     /// The current version, its stored bytes verified if they came from a file.
     pub fn reader(&self) -> Result<Reader> {

@@ -81,6 +81,8 @@ fn without_the_name(text: &str, mut error: ExpressionError) -> ExpressionError {
         format!("{text:?} is not a predicate without its attribute, such as \"> 15\": {}", error.message);
     if let Ok(Expr::Predicate(Predicate { term, .. })) = parse(text) {
         error.hint = Some(format!("leave out {term}: the event says which attribute it is"));
+    } else if parse(&format!("{NAME} = {text}")).is_ok() {
+        error.hint = Some(format!("write \"= {text}\", or the value itself instead of a set"));
     }
     if let Some(place) = error.place.as_mut().filter(|place| place.line == 1) {
         let added = NAME.len() + 1;

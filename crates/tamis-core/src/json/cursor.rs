@@ -98,7 +98,8 @@ pub(crate) trait Cursor<'a>: Clone {
             None => Fault::new(self.at(), format!("the text ends where {expected} should follow")),
             Some(_) => {
                 let found = self.text()[self.at()..].chars().next().unwrap_or_default();
-                Fault::new(self.at(), format!("expected {expected}, found {found:?}"))
+                let fault = Fault::new(self.at(), format!("expected {expected}, found {found:?}"));
+                if found == '\'' { fault.with_hint("JSON uses double quotes") } else { fault }
             }
         }
     }

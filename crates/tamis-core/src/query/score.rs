@@ -20,6 +20,7 @@ use super::function::Function;
 use crate::error::{Error, Result};
 use crate::event::ValueRef;
 use crate::expr::{Expr, Outcome, Predicate};
+use crate::suggest::suggest;
 use std::sync::Arc;
 
 /// The score by which matches are ranked.
@@ -50,9 +51,13 @@ impl Score {
             "relaxed" => Ok(Score::Relaxed),
             // A lone name is more likely a slip than a function.
             name if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') => {
+                let meant = match suggest(name, ["priority", "relevance", "relaxed"]) {
+                    Some(known) => format!("did you mean {known:?}? "),
+                    None => String::new(),
+                };
                 Err(Error::Argument(format!(
-                    "there is no score {name:?}: matches are scored by \"priority\", \"relevance\", \"relaxed\" or \
-                     a function of terms such as \"min(a, b) + 0.5 * c\"; for one attribute write \"1 * {name}\""
+                    "there is no score {name:?}: {meant}matches are scored by \"priority\", \"relevance\", \"relaxed\" \
+                     or a function of terms such as \"min(a, b) + 0.5 * c\"; for one attribute write \"1 * {name}\""
                 )))
             }
             function => Function::parse(function).map(|function| Score::Function(Arc::new(function))),

@@ -29,6 +29,7 @@ def build(
     from tamis.cli.io.outputs import STDOUT
     from tamis.cli.io.rules import load_index
     from tamis.cli.io.schema import read_schema
+    from tamis.cli.wording import counted
 
     if str(output) == STDOUT:
         raise UserError("an index is saved to a file, which others map", hint="name it, such as rules.tamis")
@@ -51,4 +52,4 @@ def build(
         figures = {"rules": len(index), "bytes": size, "seconds": round(elapsed, 3), "path": str(output)}
         typer.echo(json.dumps(figures))
     else:
-        typer.echo(f"{output}: {len(index):,} rules, {human_bytes(size)}, in {elapsed:,.1f} s")
+        typer.echo(f"{output}: {counted(len(index), 'rule')}, {human_bytes(size)}, in {elapsed:,.1f} s")

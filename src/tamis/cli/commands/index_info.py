@@ -37,7 +37,7 @@ def info(
     from tamis.cli.io.rules import is_snapshot, load_index
 
     index = load_index(rules, rules_format, encoding=rules_encoding, separator=rules_separator)
-    saved = Path(rules) if is_snapshot(rules) else None
+    saved = Path(rules) if is_snapshot(rules, rules_format) else None
     statistics = index.stats()
     if as_json:
         print(json.dumps(_contents(index, saved) | {"inside": statistics}, default=str))

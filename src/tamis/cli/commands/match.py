@@ -18,7 +18,7 @@ def match(
         ),
     ] = None,
     *,
-    k: Annotated[int | None, typer.Option("--k", "-k", min=1, help="Only the k best of each event.")] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", min=0, help="Only the k best of each event.")] = None,
     score: o.Score = "priority",
     min_score: o.MinScore = None,
     dimension: o.Dimensions = None,

@@ -11,7 +11,7 @@ def topk(
     rules: o.RulesPath,
     events: o.EventsPath = "-",
     *,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="How many for each event.")] = 10,
+    k: Annotated[int, typer.Option("--k", "-k", min=0, help="How many for each event.")] = 10,
     score: o.Score = "priority",
     min_score: o.MinScore = None,
     dimension: o.Dimensions = None,

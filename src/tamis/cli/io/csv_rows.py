@@ -2,9 +2,8 @@
 
 import csv
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any
 
 from tamis.cli.failure import UserError
 from tamis.cli.io.encodings import SAY_ENCODING
@@ -28,25 +27,21 @@ def read_csv_rows(
     """
     csv.field_size_limit(1 << 30)
     text = _lines(source)
-    rows: Any = None
-    try:
-        first = _first_lines(text)
-        if source.separator is None and source.format is Format.CSV:
-            source.separator = _separator_of(first, expected)
-        rows = csv.reader(chain(first, text), delimiter=source.delimiter, strict=True)
-        header = [name.strip() for name in next((row for row in rows if any(row)), [])]
-        _check_header(source, header)
-        for line, row in _numbered(rows):
-            if len(row) > len(header):
-                raise UserError(
-                    f"{source.name}:{line}: {len(row)} fields, but the header has {len(header)}",
-                    hint='put expressions with commas in double quotes: "age IN (1, 2)"'
-                    if source.delimiter == ","
-                    else f"put expressions with {source.delimiter!r} in double quotes",
-                )
-            yield line, {name: row[at] or None if at < len(row) else None for at, name in enumerate(header)}
-    except csv.Error as error:
-        raise UserError(f"{source.name}:{rows.line_num}: {error}") from None
+    first = _first_lines(text)
+    if source.separator is None and source.format is Format.CSV:
+        source.separator = _separator_of(first, expected)
+    rows = _numbered(source, chain(first, text))
+    header = [name.strip() for name in next((row for _, row in rows), [])]
+    _check_header(source, header)
+    for line, row in rows:
+        if len(row) > len(header):
+            raise UserError(
+                f"{source.name}:{line}: {len(row)} fields, but the header has {len(header)}",
+                hint='put expressions with commas in double quotes: "age IN (1, 2)"'
+                if source.delimiter == ","
+                else f"put expressions with {source.delimiter!r} in double quotes",
+            )
+        yield line, {name: row[at] or None if at < len(row) else None for at, name in enumerate(header)}
 
 
 def _lines(source: Source) -> Iterator[str]:
@@ -92,10 +87,19 @@ def _check_header(source: Source, header: list[str]) -> None:
         raise UserError(f"{source.name}: the header has two columns `{repeated}`", hint="rename one of them")
 
 
-def _numbered(rows: Any) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV reader that are not blank, each with the line on which it starts."""
-    line = rows.line_num + 1
-    for row in rows:
-        if any(row):
-            yield line, row
-        line = rows.line_num + 1
+def _numbered(source: Source, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, each with the line on which it starts."""
+    rows = csv.reader(lines, delimiter=source.delimiter, strict=True)
+    line = 1
+    try:
+        for row in rows:
+            if any(row):
+                yield line, row
+            line = rows.line_num + 1
+    except csv.Error as error:
+        if "unexpected end of data" in str(error):
+            raise UserError(
+                f"{source.name}:{line}: a quoted field opened here is never closed",
+                hint='close it with "; a quote inside a quoted field is written twice',
+            ) from None
+        raise UserError(f"{source.name}:{rows.line_num}: {error}") from None

@@ -28,6 +28,7 @@ from tamis.cli.io.inputs import (
 )
 from tamis.cli.io.progress import Progress
 from tamis.cli.io.rule_columns import OPTIONAL
+from tamis.cli.wording import counted
 
 if TYPE_CHECKING:
     from tamis import Index
@@ -61,6 +62,8 @@ class Rules:
     optional: dict[str, list[Any]] = field(default_factory=dict)
     bad: dict[int, list["BadValue"]] = field(default_factory=dict)
     """Values that cannot be read, by row."""
+    has_header: bool = False
+    """Whether the columns are named on the first line."""
     numbered: bool = False
     """Whether a table has no column `id`, so that its lines or rows are the ids."""
 
@@ -104,33 +107,41 @@ class Rules:
         return f"the id {self.ids[row]} is that of {self.where(first)}"
 
 
-def is_snapshot(path: str) -> bool:
-    """Does the file hold a saved index?
+def is_snapshot(path: str, asked: Format | None = None) -> bool:
+    """Is the file meant as a saved index? By its name, unless a format was asked for, or by its first bytes.
 
-    >>> is_snapshot("/no/such/file")
-    False
+    >>> is_snapshot("/no/such/file"), is_snapshot("/no/such/file.tamis")
+    (False, True)
     """
     if path == STDIN:
         return False
+    if asked is None and path.endswith(".tamis"):
+        return True  # if it is none, opening it says what is wrong
     try:
         with Path(path).open("rb") as file:
             return file.read(len(SNAPSHOT_MAGIC)) == SNAPSHOT_MAGIC
     except OSError:
-        return path.endswith(".tamis")
+        return False
 
 
 def read_rules(
     path: str, asked: Format | None = None, *, encoding: str | None = None, separator: str | None = None
 ) -> Rules:
     """Read all rules of a file, or of standard input for `-`."""
+    if is_snapshot(path, asked):
+        raise UserError(
+            f"{path}: this command reads rules as text, not a saved index",
+            hint=f"`tamis index verify {path}` checks a saved index",
+        )
     source = open_source(path, asked, what="rules", encoding=encoding, separator=separator)
-    rules = Rules(source.name, "line" if source.format not in (Format.PARQUET, Format.ARROW) else "row")
+    unit = "line" if source.format not in (Format.PARQUET, Format.ARROW) else "row"
+    rules = Rules(source.name, unit, has_header=source.has_cells)
     with Progress("reading rules", unit="rules") as progress:
         for places, columns in _chunks(source):
             _extend(rules, places, columns)
             rules.numbered |= "id" not in columns and source.format is not Format.TEXT
             progress.advance(len(places), source.fraction())
-    if source.format in (Format.CSV, Format.TSV):
+    if source.has_cells:
         rules.ids = _typed_ids(rules.ids)
     return rules
 
@@ -149,11 +160,12 @@ def load_index(
     """Open a snapshot, or index the rules of a file; `skip` leaves out bad rules instead of stopping."""
     import tamis
 
-    if is_snapshot(path):
+    if is_snapshot(path, asked):
         try:
             index = tamis.Index.open(path)
         except tamis.TamisError as error:
-            raise UserError(str(error)) from None
+            hint = "`tamis index build` makes one" if "not a Tamis snapshot" in str(error) else None
+            raise UserError(str(error), hint=hint) from None
         except OSError as error:
             raise UserError(str(error), hint=similar_file(path)) from None
         if schema and index.schema != tamis.Index(schema).schema:
@@ -198,7 +210,7 @@ def build_index(
             skipped += len(left_out)
             progress.advance(len(chunk))
     if skipped:
-        warn(f"{skipped:,} of {len(rules):,} rules left out; `tamis check {rules.name}` lists them")
+        warn(f"{skipped:,} of {counted(len(rules), 'rule')} left out; `tamis check {rules.name}` lists them")
     return index
 
 
@@ -275,7 +287,8 @@ def _extend(rules: Rules, places: list[int], columns: dict[str, list[Any]]) -> N
     rules.unread += [name for name in columns if name not in COLUMNS and name not in rules.unread]
     if "expression" not in columns:
         hint = suggestion("expression", columns) or f"the columns are {', '.join(list(columns)[:10])}"
-        raise UserError(f"{rules.where(start)}: no column `expression`", hint=hint)
+        place = f"{rules.name}:1" if rules.has_header else rules.where(start)
+        raise UserError(f"{place}: no column `expression`", hint=hint)
     rules.expressions += _converted(rules, start, "expression", columns["expression"], _text)
     rules.ids += columns.get("id", places)
     for name, (keyword, convert) in OPTIONAL.items():

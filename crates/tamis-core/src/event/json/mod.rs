@@ -188,7 +188,17 @@ const ENVELOPE_HINT: &str =
 const NO_NAN_HINT: &str = "JSON has no NaN: write null, or {\"$float\": \"NaN\"}";
 const NO_INFINITY_HINT: &str = "JSON has no Infinity: write {\"$float\": \"Infinity\"}";
 const ONE_KIND_HINT: &str = "send numbers as numbers and text as text, or as two arrays";
+const FILE_HINT: &str =
+    "a string is JSON text; for a file, give what is in it: its text, or a table that was read from it";
 const ONLY_NAME_HINT: &str = "an object with such a name is a value and must have no other name";
+
+/// Whether a text that is not JSON is probably the path of a file: one word with an extension.
+fn is_file_name(text: &str) -> bool {
+    let is_extension =
+        |end: &str| (1..=8).contains(&end.len()) && end.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_word = !text.trim().contains([' ', '\n', '"', '{', '}']);
+    is_word && text.trim().rsplit_once('.').is_some_and(|(_, end)| is_extension(end))
+}
 
 /// The names that make an object a value instead of a record.
 #[derive(Clone, Copy)]
@@ -233,7 +243,11 @@ impl<'f, 'a, F: Fields<'a>, C: Cursor<'a>> Reader<'f, F, C> {
                     "events are written {\"age\": 27, \"country\": \"CA\"}; read many of them one by one",
                 ));
             }
-            _ => return Err(self.cursor.unexpected("a JSON object")),
+            _ => {
+                let fault = self.cursor.unexpected("a JSON object");
+                let is_file = is_file_name(self.cursor.text());
+                return Err(if is_file { fault.with_hint(FILE_HINT) } else { fault });
+            }
         }
         match self.first_name()?.as_deref() {
             Some("$event" | "$weights") => self.envelope()?,

@@ -6,11 +6,15 @@ use super::{Schema, Type};
 use crate::error::ExpressionError;
 use crate::event::timestamp::{format_timestamp, parse_timestamp};
 use crate::event::{Value, value::Kind};
-use crate::expr::Predicate;
-use crate::expr::operators::Syntax;
+use crate::expr::operators::{Operator, Syntax};
 use crate::expr::quantifier::{Quantified, Quantifier, field_of};
+use crate::expr::{Expr, Predicate};
 use crate::suggest::suggest;
 use crate::term::{Argument, Computed, NOW, STRINGS, Term};
+use crate::text::{LiteralText, Name};
+
+/// Follows the name of an array where its elements are meant.
+const ELEMENT: &str = "[]";
 
 /// What a schema says about a name.
 #[derive(Clone, Copy)]
@@ -53,7 +57,7 @@ impl Schema {
     /// let schema = Schema::parse([("tags", "array<string>")]).unwrap();
     /// let Expr::Predicate(predicate) = parse("exists(tags, t -> t > 5)").unwrap() else { unreachable!() };
     /// let error = schema.check_predicate(&predicate).unwrap_err();
-    /// assert_eq!(error.message, "attribute `tags[]` is declared as string, but this `>` is about a number");
+    /// assert_eq!(error.message, "`tags[]` is a string; `>` compares it with the number 5");
     /// ```
     pub fn check_predicate(&self, predicate: &Predicate) -> Result<(), ExpressionError> {
         self.check_in(predicate, None)
@@ -71,7 +75,6 @@ impl Schema {
                 };
             }
         };
-        let rules = predicate.operator.rules();
         let expected = predicate.operator.is_about(&predicate.operands);
         let (attribute, declared) = self.declared_in(name, scope);
         let declared = match declared {
@@ -86,22 +89,15 @@ impl Schema {
         };
         let Some(expected) = expected else { return Ok(()) };
         if expected != declared.kind() {
-            let name = rules.name();
-            let message = format!(
-                "attribute `{attribute}` is declared as {declared}, but this `{name}` is about {}",
-                expected.with_article()
-            );
-            return Err(ExpressionError::new(message).with_hint(hint_for(predicate, declared, expected)));
+            return Err(wrong_kind(&attribute, declared.into(), predicate, expected));
         }
         if let Type::Array(of) = declared {
             let tested = predicate.operator.tested(&predicate.operands);
             for element in elements(tested.map_or(&*predicate.operands, |inner| inner.operands)) {
                 if let Some(kind) = element.kind().filter(|kind| *kind != of.kind()) {
-                    let message = format!(
-                        "attribute `{attribute}` is declared as {declared}, which holds no {}",
-                        kind.name()
-                    );
-                    let hint = literal_hint(element, of).unwrap_or_else(|| format!("give a {of} instead"));
+                    let message = format!("`{attribute}` is an {declared}, which holds no {}", kind.name());
+                    let hint =
+                        literal_hint(element, of.kind()).unwrap_or_else(|| format!("give a {of} instead"));
                     return Err(ExpressionError::new(message).with_hint(hint));
                 }
             }
@@ -127,7 +123,8 @@ impl Schema {
             Declared::As(of) => {
                 let name = quantified.quantifier.name();
                 return Err(ExpressionError::new(format!(
-                    "attribute `{array}` is declared as {of}, but `{name}` is about an array"
+                    "`{array}` is {}; `{name}` takes an array",
+                    with_article(of)
                 ))
                 .with_hint(format!(
                     "`any` takes a value for an array of one: ANY({}) = …",
@@ -158,11 +155,7 @@ impl Schema {
         let expected = predicate.operator.is_about(&predicate.operands);
         match given.zip(expected) {
             Some((given, expected)) if given != expected => {
-                let (given, expected) = (given.with_article(), expected.with_article());
-                let (name, term) = (predicate.operator.rules().name(), &predicate.term);
-                Err(ExpressionError::new(format!(
-                    "`{term}` is {given}, but this `{name}` is about {expected}"
-                )))
+                Err(wrong_kind(predicate.term.name(), given.into(), predicate, expected))
             }
             _ => Ok(()),
         }
@@ -220,7 +213,7 @@ impl Schema {
         let Some(inner) = scope else { return (name.to_owned(), self.declared(name)) };
         match field_of(name, inner.variable) {
             None => self.declared_in(name, inner.around),
-            Some("") => (format!("{}[]", inner.array), inner.elements),
+            Some("") => (format!("{}{ELEMENT}", inner.array), inner.elements),
             Some(field) => {
                 let path = format!("{}.{field}", inner.array);
                 let declared = match (self.declared(&path), inner.elements) {
@@ -260,11 +253,7 @@ impl Schema {
 fn check_now(predicate: &Predicate) -> Result<(), ExpressionError> {
     match predicate.operator.is_about(&predicate.operands) {
         None | Some(Kind::Timestamp) => Ok(()),
-        Some(other) => Err(ExpressionError::new(format!(
-            "`{NOW}` is a timestamp, but this `{}` is about {}",
-            predicate.operator.rules().name(),
-            other.with_article()
-        ))),
+        Some(other) => Err(wrong_kind(NOW, Kind::Timestamp.into(), predicate, other)),
     }
 }
 
@@ -276,38 +265,125 @@ fn elements(operands: &[Value]) -> impl Iterator<Item = &Value> {
     })
 }
 
-fn hint_for(predicate: &Predicate, declared: &Type, expected: Kind) -> String {
-    let attribute = predicate.term.name();
-    if let Type::Array(_) = declared {
-        return format!("use array_contains({attribute}, …)");
-    }
-    if expected == Kind::Array {
-        return format!("`{attribute}` holds one value: compare it with `=` or IN");
-    }
-    let is_comparison = !matches!(predicate.operator.rules().syntax(), Syntax::Function(_) | Syntax::Bare);
-    let literal = predicate.operands.iter().find(|operand| operand.kind().is_some());
-    literal
-        .filter(|_| is_comparison)
-        .and_then(|literal| literal_hint(literal, declared))
-        .unwrap_or_else(|| format!("use a predicate about {}", declared.kind().with_article()))
+/// What a term is: a type that a schema declares, or the kind of a computed term.
+struct Is {
+    named: String,
+    kind: Kind,
 }
 
-/// How the literal would be written to fit the type.
-fn literal_hint(literal: &Value, declared: &Type) -> Option<String> {
-    match (declared, literal) {
-        (Type::Timestamp(_), Value::Str(text)) if parse_timestamp(text).is_some() => {
+impl From<&Type> for Is {
+    fn from(declared: &Type) -> Self {
+        Self { named: with_article(declared), kind: declared.kind() }
+    }
+}
+
+impl From<Kind> for Is {
+    fn from(kind: Kind) -> Self {
+        Self { named: kind.with_article().into(), kind }
+    }
+}
+
+fn with_article(declared: &Type) -> String {
+    let name = declared.to_string();
+    format!("{} {name}", if name.starts_with(['a', 'i']) { "an" } else { "a" })
+}
+
+/// For a predicate that is about `expected`, where its term has values of another kind.
+fn wrong_kind(term: &str, is: Is, predicate: &Predicate, expected: Kind) -> ExpressionError {
+    let Is { named, kind } = is;
+    let tested = predicate.operator.tested(&predicate.operands);
+    let (operator, negated, operands) = match tested {
+        Some(inner) => (inner.operator, inner.negated, inner.operands),
+        None => (predicate.operator, predicate.negated, &*predicate.operands),
+    };
+    let literal = operands.iter().find(|operand| operand.kind().is_some());
+    let (says, compared) = match (operator.rules().syntax(), literal) {
+        (Syntax::Bare, _) => ("only a boolean is a predicate on its own".into(), None),
+        (Syntax::Infix { symbol, negated: opposite }, Some(literal)) => {
+            let symbol = opposite.filter(|_| negated).unwrap_or(symbol);
+            (compares(symbol, literal), Some(literal))
+        }
+        (Syntax::Keyword(name), Some(literal)) if [Operator::IN, Operator::BETWEEN].contains(&operator) => {
+            (compares(name, literal), Some(literal))
+        }
+        _ => (format!("`{}` takes {}", operator.rules().name(), expected.with_article()), None),
+    };
+    let error = ExpressionError::new(format!("`{term}` is {named}; {says}"));
+    let name = Name(predicate.term.name());
+    error.with_hint(match (kind, expected) {
+        (Kind::Array, _) => format!("use array_contains({name}, …)"),
+        (_, Kind::Array) => format!("`{term}` holds one value: compare it with `=` or IN"),
+        _ => match compared.and_then(|literal| literal_hint(literal, kind)) {
+            Some(hint) => hint,
+            None => {
+                let verb = if compared.is_some() { "write" } else { "compare it with" };
+                let (what, such) = example(&predicate.term, kind, operator);
+                match term.ends_with(ELEMENT) {
+                    true => format!("{verb} {what}"), // its variable may not be in the text
+                    false => format!("{verb} {what}, such as {such}"),
+                }
+            }
+        },
+    })
+}
+
+fn compares(operator: &str, literal: &Value) -> String {
+    const LONGEST: usize = 40;
+    let kind = literal.kind().map_or("value", Kind::name);
+    let mut text = LiteralText(literal).to_string();
+    if let Some((cut, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    format!("`{operator}` compares it with the {kind} {text}")
+}
+
+/// What a value of the kind is called, and a predicate with one.
+fn example(term: &Term, kind: Kind, operator: Operator) -> (&'static str, Expr) {
+    let (what, values) = match kind {
+        Kind::Number => ("a number", [Value::Int(30), Value::Int(40)]),
+        Kind::Bool => ("a boolean", [Value::Bool(true), Value::Bool(false)]),
+        Kind::Timestamp => ("a timestamp", ["2026-01-31", "2026-02-28"].map(timestamp)),
+        Kind::Str | Kind::Array | Kind::Record => {
+            ("a string", ["a", "b"].map(|text| Value::Str(text.into())))
+        }
+    };
+    let operator = match operator.rules().syntax() {
+        Syntax::Infix { .. } => operator,
+        Syntax::Keyword(_) if [Operator::IN, Operator::BETWEEN].contains(&operator) => operator,
+        _ if kind == Kind::Number => Operator::GREATER,
+        _ => Operator::EQUAL,
+    };
+    let [first, second] = values;
+    let operands = match operator {
+        Operator::IN | Operator::BETWEEN => vec![first, second],
+        _ => vec![first],
+    };
+    let term = term.clone();
+    let predicate = Predicate { term, operator, negated: false, operands: operands.into(), weight: None };
+    (what, Expr::Predicate(predicate))
+}
+
+fn timestamp(day: &str) -> Value {
+    parse_timestamp(day).map_or(Value::Null, Value::Timestamp)
+}
+
+/// How the literal would be written to be of the kind.
+fn literal_hint(literal: &Value, kind: Kind) -> Option<String> {
+    match (kind, literal) {
+        (Kind::Timestamp, Value::Str(text)) if parse_timestamp(text).is_some() => {
             Some(format!("write TIMESTAMP '{text}'"))
         }
-        (Type::Timestamp(_), _) => Some("timestamps are written TIMESTAMP '2026-01-31 12:00:00'".into()),
-        (Type::Int | Type::Float, Value::Str(text)) if text.parse::<f64>().is_ok() => {
+        (Kind::Timestamp, _) => Some("timestamps are written TIMESTAMP '2026-01-31 12:00:00'".into()),
+        (Kind::Number, Value::Str(text)) if text.parse::<f64>().is_ok() => {
             Some(format!("write {text} without quotes"))
         }
-        (Type::Str, Value::Int(i)) => Some(format!("write '{i}' in quotes")),
-        (Type::Str, Value::Float(x)) => Some(format!("write '{x}' in quotes")),
-        (Type::Str, Value::Decimal(decimal)) => Some(format!("write '{decimal}' in quotes")),
-        (Type::Str, Value::Bool(truth)) => Some(format!("write '{truth}' in quotes")),
-        (Type::Str, Value::Timestamp(micros)) => Some(format!("write '{}' alone", format_timestamp(*micros))),
-        (Type::Bool, _) => Some("a boolean is TRUE or FALSE".into()),
+        (Kind::Str, Value::Int(i)) => Some(format!("write '{i}' in quotes")),
+        (Kind::Str, Value::Float(x)) => Some(format!("write '{x}' in quotes")),
+        (Kind::Str, Value::Decimal(decimal)) => Some(format!("write '{decimal}' in quotes")),
+        (Kind::Str, Value::Bool(truth)) => Some(format!("write '{truth}' in quotes")),
+        (Kind::Str, Value::Timestamp(micros)) => Some(format!("write '{}' alone", format_timestamp(*micros))),
+        (Kind::Bool, _) => Some("a boolean is TRUE or FALSE".into()),
         _ => None,
     }
 }

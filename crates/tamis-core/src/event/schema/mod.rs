@@ -318,25 +318,59 @@ mod tests {
             (
                 "age",
                 Value::Str("3".into()),
-                "declared as int, but this `=` is about a string",
+                "`age` is an int; `=` compares it with the string '3'",
                 "3 without quotes",
             ),
-            ("age", Value::Str("x".into()), "declared as int", "use a predicate about a number"),
-            ("country", Value::Int(3), "declared as string", "write '3' in quotes"),
+            ("age", Value::Str("x".into()), "the string 'x'", "write a number, such as age = 30"),
+            ("age", Value::Str("x".repeat(99).into()), "xxx…", "write a number"),
+            ("country", Value::Int(3), "`country` is a string; `=`", "write '3' in quotes"),
             (
                 "seen",
                 Value::Str("2026-01-31".into()),
-                "declared as timestamp",
+                "`seen` is a timestamp; `=`",
                 "write TIMESTAMP '2026-01-31'",
             ),
-            ("seen", Value::Str("now".into()), "declared as timestamp", "timestamps are written"),
-            ("opted_out", Value::Int(1), "declared as bool", "TRUE or FALSE"),
-            ("tags", Value::Str("q4".into()), "declared as array<string>", "array_contains(tags"),
+            ("seen", Value::Str("now".into()), "`seen` is a timestamp; `=`", "timestamps are written"),
+            ("opted_out", Value::Int(1), "`opted_out` is a bool; `=`", "TRUE or FALSE"),
+            ("tags", Value::Str("q4".into()), "`tags` is an array<string>; `=`", "array_contains(tags"),
             ("address", Value::Str("x".into()), "`address` is a record", "such as `address.city`"),
         ] {
             let error = schema().check_predicate(&predicate(attribute, "=", operand)).unwrap_err();
             assert!(error.message.contains(message), "{error}");
             assert!(error.hint.as_ref().unwrap().contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_way_to_write_a_predicate_is_refused_in_its_own_words() {
+        for (text, message, hint) in [
+            ("age != 'x'", "`!=` compares it with the string 'x'", "such as age = 30"),
+            ("age BETWEEN 'a' AND 'b'", "`BETWEEN` compares it", "such as age BETWEEN 30 AND 40"),
+            ("age NOT IN ('a', 'b')", "`IN` compares it with the string 'a'", "such as age IN (30, 40)"),
+            (
+                "age LIKE 'a%'",
+                "`age` is an int; `LIKE` takes a string",
+                "compare it with a number, such as age > 30",
+            ),
+            ("age", "only a boolean is a predicate on its own", "such as age > 30"),
+            ("country", "only a boolean", "compare it with a string, such as country = 'a'"),
+            ("(age > 'x') IS NOT TRUE", "`>` compares it with the string 'x'", "such as age > 30"),
+            ("array_contains(age, 3)", "`array_contains` takes an array", "holds one value"),
+            (
+                "length(country) = 'x'",
+                "`length(country)` is a number; `=` compares",
+                "such as length(country) = 30",
+            ),
+            ("lower(country) > 5", "`lower(country)` is a string; `>`", "write '5' in quotes"),
+            ("current_timestamp() = 5", "is a timestamp; `=` compares it with the number 5", "TIMESTAMP"),
+            ("startswith(seen, 'a')", "`startswith` takes a string", "such as seen = TIMESTAMP '2026-01-31"),
+        ] {
+            let parsed = crate::expr::parse(text).unwrap();
+            let mut refused = None;
+            parsed.for_each_predicate(&mut |predicate| refused = schema().check_predicate(predicate).err());
+            let error = refused.expect(text);
+            assert!(error.message.contains(message), "{text}: {error}");
+            assert!(error.hint.as_ref().is_some_and(|given| given.contains(hint)), "{text}: {error}");
         }
     }
 

@@ -1,16 +1,32 @@
 //! Hints for common attempts that the language does not support.
 
+use super::fault::Fault;
 use super::literals::TYPED_LITERALS;
 use super::terms::NOW_NAMES;
 use crate::expr::operators::{REGISTRY, Syntax};
 use crate::suggest::suggest;
 use crate::term::Function;
-use crate::text::RESERVED_WORDS;
+use crate::text::{RESERVED_WORDS, is_word_char};
 
 const ARITHMETIC: &str = "arithmetic is written + - * / %";
 
 pub(super) const TWO_ATTRIBUTES: &str =
     "write strings in quotes; only = < <= > >= <=> and BETWEEN compare with another attribute";
+
+/// For a whole SQL statement, of which only the condition is an expression.
+pub(super) fn for_statement(text: &str) -> Option<Box<Fault>> {
+    let mut words = text.trim_start().split(|c: char| !is_word_char(c));
+    let is = |word: &str, keyword: &str| word.eq_ignore_ascii_case(keyword);
+    if !words.next().is_some_and(|first| is(first, "SELECT")) || !words.any(|word| is(word, "FROM")) {
+        return None;
+    }
+    let hint = match words.any(|word| is(word, "WHERE")) {
+        true => "write only the condition, after WHERE",
+        false => "write only a condition, such as age > 30",
+    };
+    let start = text.len() - text.trim_start().len();
+    Some(Fault::new(start, "expected an expression, found a SELECT statement").hint(hint))
+}
 
 /// For a symbol or a word that stands where it cannot.
 pub(super) fn for_stray(token: &str) -> Option<String> {

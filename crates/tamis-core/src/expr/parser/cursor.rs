@@ -75,6 +75,7 @@ impl<'a> Cursor<'a> {
         let fault = Fault::new(at, format!("expected {what}, found {found}"));
         let hint = match self.token.kind {
             Kind::Word | Kind::Other | Kind::Plus | Kind::Minus => advice::for_stray(lexeme),
+            Kind::Bang if self.text()[..self.token.start].ends_with('=') => Some("write !=".into()),
             _ => None,
         };
         match hint {

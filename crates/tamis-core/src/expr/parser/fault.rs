@@ -26,6 +26,11 @@ impl Fault {
         self
     }
 
+    /// Another error at the same place.
+    pub fn with_error(self, error: ExpressionError) -> Box<Self> {
+        Self::from_error(self.at, error)
+    }
+
     /// The error with its place in the text.
     pub fn locate(self, text: &str) -> ExpressionError {
         let (line, place) = find(text, self.at);

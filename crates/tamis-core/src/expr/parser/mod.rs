@@ -39,6 +39,7 @@ use super::truth_test::{TruthTest, truth_test};
 use crate::error::ExpressionError;
 use crate::term::place::is_place;
 use crate::term::{Argument, Term};
+use crate::text::is_plain_word;
 use crate::value;
 
 /// Reads an expression, or says what is wrong with it, where, and what would be right.
@@ -55,7 +56,23 @@ use crate::value;
 /// ```
 pub fn parse(text: &str) -> Result<Expr, ExpressionError> {
     check_text_size(text.len())?;
-    Parser::new(text).and_then(Parser::expression).map_err(|fault| fault.locate(text))
+    let read = Parser::new(text).and_then(Parser::expression);
+    read.map_err(|fault| advice::for_statement(text).unwrap_or(fault).locate(text))
+}
+
+/// The error with which a predicate of a text was refused after it was read, and the place of that predicate.
+///
+/// The tree keeps no places: few expressions are refused, and those are read again.
+pub fn locate(
+    text: &str,
+    error: ExpressionError,
+    is_refused: &dyn Fn(&Predicate) -> bool,
+) -> ExpressionError {
+    let parser = Parser::new(text).map(|parser| Parser { is_refused: Some(is_refused), ..parser });
+    match parser.and_then(Parser::expression) {
+        Ok(_) => error,
+        Err(fault) => fault.with_error(error).locate(text),
+    }
 }
 
 /// Reads a term, such as `lower(name)`.
@@ -192,17 +209,22 @@ struct Parser<'a> {
     /// Parentheses and NOTs among the pending.
     levels: usize,
     predicates: usize,
+    /// Which predicate to stop at; see [`locate`].
+    is_refused: Option<&'a dyn Fn(&Predicate) -> bool>,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Parsed<Self> {
-        Ok(Self { cursor: Cursor::new(text)?, pending: Vec::new(), levels: 0, predicates: 0 })
+        Ok(Self::at(Cursor::new(text)?))
     }
 
     /// For a part of a text, inside this many quantifiers.
     fn nested(text: &'a str, from: usize, to: usize, quantifiers: usize) -> Parsed<Self> {
-        let cursor = Cursor::within(text, from, to, quantifiers)?;
-        Ok(Self { cursor, pending: Vec::new(), levels: 0, predicates: 0 })
+        Ok(Self::at(Cursor::within(text, from, to, quantifiers)?))
+    }
+
+    fn at(cursor: Cursor<'a>) -> Self {
+        Self { cursor, pending: Vec::new(), levels: 0, predicates: 0, is_refused: None }
     }
 
     fn expression(mut self) -> Parsed<Expr> {
@@ -264,6 +286,13 @@ impl<'a> Parser<'a> {
         self.predicates += predicates;
         if self.predicates > MAX_PREDICATES {
             return Err(Fault::from_error(start, too_many_predicates()));
+        }
+        if let Some(is_refused) = self.is_refused {
+            let mut is_found = false;
+            leaf.for_each_predicate(&mut |predicate| is_found |= is_refused(predicate));
+            if is_found {
+                return Err(Fault::new(start, "this predicate is refused"));
+            }
         }
         Ok(Node { expr: leaf, height })
     }
@@ -445,6 +474,19 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The hint where words follow the first one of a name.
+    fn name_with_blanks(&self, first: &str) -> Option<String> {
+        let text = self.cursor.text();
+        let mut ahead = Cursor::within(text, self.cursor.token.start, text.len(), 0).ok()?;
+        let mut name = first.to_owned();
+        while ahead.token.kind == Kind::Word {
+            name = format!("{name} {}", ahead.lexeme());
+            ahead.advance().ok()?;
+        }
+        let is_one = is_plain_word(first) && ahead.at_operator();
+        is_one.then(|| format!("if this is one name, write it in backquotes: `{name}`"))
+    }
+
     /// The token cannot follow what was read.
     fn stray_after(&self, read: &Expr) -> Box<Fault> {
         let name = match read {
@@ -464,7 +506,9 @@ impl<'a> Parser<'a> {
                 let known =
                     ["BETWEEN", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "NOT", "AND", "OR", "XOR", "XNOR"];
                 // `CASE WHEN …`: the name was meant as a keyword.
-                name.and_then(advice::for_word).or_else(|| advice::did_you_mean(word, known))
+                name.and_then(advice::for_word)
+                    .or_else(|| advice::did_you_mean(word, known))
+                    .or_else(|| self.name_with_blanks(name?))
             }
             Kind::Word => advice::did_you_mean(word, ["AND", "OR", "XOR", "XNOR", "ESCAPE"]),
             Kind::Str { .. } | Kind::RawStr | Kind::Number if after_name => Some("write name = value".into()),

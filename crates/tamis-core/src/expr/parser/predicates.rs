@@ -133,14 +133,14 @@ impl Cursor<'_> {
                 self.advance()?;
                 let at = self.token.start;
                 if let Some((term, low)) = self.compared_interval(&term)? {
-                    self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
+                    self.and_of_between()?;
                     let Some((_, high)) = self.compared_interval(&term)? else {
                         return Err(self.expected("an interval, as the lower end is one"));
                     };
                     return self.build(term, Operator::BETWEEN, negated, vec![low, high], at);
                 }
                 let low = self.operand()?;
-                self.expect(Kind::Reserved(Reserved::And), "AND and the upper end of BETWEEN")?;
+                self.and_of_between()?;
                 let high = self.operand()?;
                 return self.between(term, negated, low, high, at);
             }
@@ -176,6 +176,16 @@ impl Cursor<'_> {
         let arguments = vec![Argument::Term(left), Argument::Term(right)];
         let term = Term::computed(function, arguments).map_err(|error| Fault::from_error(at, error))?;
         self.build(term, Operator::TRUTH, negated, vec![], at)
+    }
+
+    /// The AND between the two ends.
+    fn and_of_between(&mut self) -> Parsed<()> {
+        match self.take(Kind::Reserved(Reserved::And))? {
+            true => Ok(()),
+            false => Err(self
+                .expected("AND and the upper end of BETWEEN")
+                .hint("write both ends with AND between them: age BETWEEN 22 AND 36")),
+        }
     }
 
     /// An end that is a term makes it two comparisons.

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
-use super::parse;
+use super::{locate, parse};
+use crate::error::ExpressionError;
 use crate::expr::limits::{MAX_DEPTH, MAX_NAME_BYTES, MAX_PREDICATES, MAX_SET_MEMBERS, MAX_STRING_BYTES};
 use crate::expr::{Expr, Operator, Outcome, Predicate};
 use crate::value::Value;
@@ -417,6 +418,39 @@ fn what_the_language_does_not_have_is_refused_with_a_way_out() {
     );
     refused("x LIKE ANY ('a', 'b')", 8, "a call of ANY", "one predicate for each");
     refused("x IS DISTINCT FROM 5", 6, "found DISTINCT", "<=>");
+    refused("x =! 3", 4, "found !", "write !=");
+    refused("x IN 'a', 'b'", 6, "expected a list in parentheses", "IN ('CA', 'US')");
+    refused("x BETWEEN 1, 5", 12, "expected AND", "BETWEEN 22 AND 36");
+    refused("b - a BETWEEN INTERVAL 1 DAY, INTERVAL 2 DAY", 29, "expected AND", "BETWEEN 22 AND 36");
+    refused(" select * from t where x > 1", 2, "found a SELECT statement", "after WHERE");
+    refused("SELECT x FROM t", 1, "found a SELECT statement", "only a condition");
+    refused("user agent = 'x'", 6, "expected an operator", "backquotes: `user agent`");
+    refused("my long name IN ('x')", 4, "expected an operator", "backquotes: `my long name`");
+    refused("user agent", 6, "expected an operator", "");
+    // An attribute may have the name.
+    reads("select = 'from where'", r#"select = [Str("from where")]"#);
+}
+
+#[test]
+fn a_predicate_that_is_refused_later_is_found_in_the_text() {
+    let place_of = |text: &str| {
+        let is_refused = |predicate: &Predicate| predicate.operands.contains(&Value::Int(13));
+        let located = locate(text, ExpressionError::new("unlucky").with_hint("take another"), &is_refused);
+        assert_eq!((&*located.message, located.hint.as_deref()), ("unlucky", Some("take another")));
+        located.place.map(|place| (place.line, place.column))
+    };
+    for (text, place) in [
+        ("x = 13", (1, 1)),
+        ("x = 1 AND\n  y > 13", (2, 3)),
+        ("NOT (x = 1 OR 13 < y)", (1, 15)),
+        ("(x + y) * 2 = 13 OR z", (1, 9)),
+        ("AT LEAST 2 OF (x = 1, y = 13, z)", (1, 23)),
+        ("x = 1 XOR (y IN (12, 13)) IS NOT TRUE", (1, 12)),
+        ("(x > 1)^0.5 AND (y = 13)^2", (1, 18)),
+    ] {
+        assert_eq!(place_of(text), Some(place), "{text}");
+    }
+    assert_eq!(place_of("x = 12"), None);
 }
 
 #[test]

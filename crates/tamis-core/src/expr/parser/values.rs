@@ -152,7 +152,11 @@ impl<'a> Cursor<'a> {
 
     /// `(value, …)`, which may be empty.
     pub fn values_in_parentheses(&mut self) -> Parsed<Vec<Value>> {
-        self.expect(Kind::Open, "a list in parentheses")?;
+        if !self.take(Kind::Open)? {
+            return Err(self
+                .expected("a list in parentheses")
+                .hint("put the values in parentheses: country IN ('CA', 'US')"));
+        }
         let mut values = Vec::new();
         if self.take(Kind::Close)? {
             return Ok(values);
