@@ -36,7 +36,7 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def asked(folder: Path, kind: type) -> Any:
-    from tamis.spark.table_function import Asked
+    from tamis.spark.table_function import AnalyzedCall
 
     index = tamis.Index()
     index.add("noon", NOON_UTC)
@@ -44,7 +44,7 @@ def asked(folder: Path, kind: type) -> Any:
     file = put_index(directory, index)
     version = publish(directory, Version(number=1, plan="replicated", ids="string", shards=[[file]]))
     columns = StructType([StructField("event_id", LongType()), StructField("at", kind())])
-    return Asked(
+    return AnalyzedCall(
         schema=StructType(),
         path=str(folder),
         version=version.to_json().decode(),
