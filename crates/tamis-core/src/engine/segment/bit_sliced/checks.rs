@@ -11,6 +11,29 @@ use crate::predicate::states::{Operands, SCALARS, States, StatesOfKind};
 const MOST_ALTERNATIVES: usize = 8;
 
 pub(super) enum Check {
+    /// Of the words of an event.
+    Bits(BitCheck),
+    /// All of these.
+    Values(Vec<ValueCheck>),
+}
+
+pub(super) enum BitCheck {
+    Bit(u32),
+    All(Vec<BitCheck>),
+    Any(Vec<BitCheck>),
+}
+
+impl BitCheck {
+    pub fn holds(&self, words: &Words) -> bool {
+        match self {
+            BitCheck::Bit(bit) => words[*bit as usize / 64 % MOST_WORDS] >> (bit % 64) & 1 == 1,
+            BitCheck::All(checks) => checks.iter().all(|check| check.holds(words)),
+            BitCheck::Any(checks) => checks.iter().any(|check| check.holds(words)),
+        }
+    }
+}
+
+pub(super) enum ValueCheck {
     /// A bit of the words of an event.
     Bit(u32),
     Present(u32),
@@ -19,8 +42,7 @@ pub(super) enum Check {
     Between(Between),
     /// The value of a term is this text.
     Text(u32, Box<str>),
-    All(Vec<Check>),
-    Any(Vec<Check>),
+    Any(Vec<ValueCheck>),
 }
 
 pub(super) struct Between {
@@ -30,31 +52,32 @@ pub(super) struct Between {
     high: u64,
 }
 
-impl Check {
+impl ValueCheck {
     #[inline]
     pub fn holds(&self, words: &Words, values: &Values<'_, '_>) -> bool {
         match self {
-            Check::Bit(bit) => words[*bit as usize / 64 % MOST_WORDS] >> (bit % 64) & 1 == 1,
-            Check::Between(between) => values.get(between.term).is_some_and(|value| between.holds(value)),
-            Check::Text(term, text) => {
+            ValueCheck::Bit(bit) => BitCheck::Bit(*bit).holds(words),
+            ValueCheck::Between(between) => {
+                values.get(between.term).is_some_and(|value| between.holds(value))
+            }
+            ValueCheck::Text(term, text) => {
                 matches!(values.get(*term), Some(ValueRef::Str(value)) if *value == **text)
             }
-            Check::Present(term) => values.get(*term).is_some(),
-            Check::Absent(term) => values.get(*term).is_none(),
-            Check::All(checks) => checks.iter().all(|check| check.holds(words, values)),
-            Check::Any(checks) => checks.iter().any(|check| check.holds(words, values)),
+            ValueCheck::Present(term) => values.get(*term).is_some(),
+            ValueCheck::Absent(term) => values.get(*term).is_none(),
+            ValueCheck::Any(checks) => checks.iter().any(|check| check.holds(words, values)),
         }
     }
 
     /// Asks for the value instead of a bit; `None` if that would take long.
-    pub fn of_value(literal: &Literal, states: &States, term: u32) -> Option<Check> {
+    pub fn of_value(literal: &Literal, states: &States, term: u32) -> Option<ValueCheck> {
         let Truth::States(truth) = &literal.truth else { return None };
         let mut any = vec![];
         if truth[0] {
-            any.push(Check::Absent(term));
+            any.push(ValueCheck::Absent(term));
         }
         if states.present.is_some_and(|state| truth[state as usize]) {
-            any.push(Check::Present(term));
+            any.push(ValueCheck::Present(term));
         }
         for (kind, of) in SCALARS.into_iter().zip(&states.kinds) {
             let Some(StatesOfKind { first, operands }) = of else { continue };
@@ -68,7 +91,9 @@ impl Check {
                     let ranges = true_runs(&truth[..2 * heads.len() + 1]);
                     let ranges =
                         ranges.filter_map(|(from, to)| Some((lowest(from, heads)?, highest(to, heads)?)));
-                    any.extend(ranges.map(|(low, high)| Check::Between(Between { term, kind, low, high })));
+                    any.extend(
+                        ranges.map(|(low, high)| ValueCheck::Between(Between { term, kind, low, high })),
+                    );
                 }
                 Operands::Texts(texts) => {
                     let (between, equal) = (truth.iter().step_by(2), truth.iter().skip(1).step_by(2));
@@ -76,24 +101,34 @@ impl Check {
                         return None;
                     }
                     let equal = texts.iter().zip(equal).filter(|(_, holds)| **holds);
-                    any.extend(equal.map(|(text, _)| Check::Text(term, text.clone())));
+                    any.extend(equal.map(|(text, _)| ValueCheck::Text(term, text.clone())));
                 }
             }
         }
         match any.len() {
-            0 | 2..=MOST_ALTERNATIVES => Some(Check::Any(any)),
+            0 | 2..=MOST_ALTERNATIVES => Some(ValueCheck::Any(any)),
             1 => any.pop(),
             _ => None,
         }
     }
 
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         size_of::<Self>()
             + match self {
-                Check::Text(_, text) => text.len(),
-                Check::All(checks) | Check::Any(checks) => checks.iter().map(Check::bytes).sum(),
+                ValueCheck::Text(_, text) => text.len(),
+                ValueCheck::Any(checks) => checks.iter().map(ValueCheck::bytes).sum(),
                 _ => 0,
             }
+    }
+}
+
+impl Check {
+    /// Beside itself.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Check::Bits(_) => 0,
+            Check::Values(checks) => checks.iter().map(ValueCheck::bytes).sum(),
+        }
     }
 }
 

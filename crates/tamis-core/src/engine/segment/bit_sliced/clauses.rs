@@ -41,7 +41,11 @@ pub(super) fn clauses(formula: &Formula, most: usize) -> Option<Vec<Clause>> {
 }
 
 /// Clauses that hold whenever a formula does, at most so many: those that seem to hold most rarely.
-pub(super) fn necessary_clauses(formula: &Formula, most: usize, odds: &Odds) -> Vec<Clause> {
+pub(super) fn necessary_clauses(
+    formula: &Formula,
+    most: usize,
+    odds: &impl Fn(&Literal) -> f64,
+) -> Vec<Clause> {
     let mut clauses = match formula {
         Formula::True => vec![],
         Formula::False => vec![vec![]],
@@ -58,8 +62,7 @@ pub(super) fn necessary_clauses(formula: &Formula, most: usize, odds: &Odds) -> 
         }
     };
     clauses.retain(|clause| clause.len() <= MOST_LITERALS);
-    clauses
-        .sort_by_cached_key(|clause| in_order(clause.iter().map(|literal| odds.of_literal(literal)).sum()));
+    clauses.sort_by_cached_key(|clause| in_order(clause.iter().map(odds).sum()));
     clauses.truncate(most);
     clauses
 }
@@ -81,7 +84,7 @@ fn either(a: &Clause, b: &Clause) -> Option<Clause> {
     }
 }
 
-/// A guess at how often literals hold.
+/// A guess at how often literals of conjunctions hold.
 pub(super) struct Odds {
     /// By attribute: how many of the formulas ask for it. So many events may have it.
     presence: Vec<f64>,

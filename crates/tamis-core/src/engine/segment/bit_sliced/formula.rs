@@ -75,7 +75,17 @@ impl Literal {
         Literal { attribute: self.attribute, truth }
     }
 
-    /// In which share of the states of values it holds: a guess at how often.
+    /// In which share of the states it holds: a guess at how often.
+    pub fn share(&self) -> f64 {
+        match &self.truth {
+            Truth::States(states) => {
+                states.iter().filter(|holds| **holds).count() as f64 / states.len() as f64
+            }
+            Truth::Keys(_) => 0.3,
+        }
+    }
+
+    /// The same of the states of values.
     pub fn share_of_present(&self) -> f64 {
         match &self.truth {
             Truth::States(states) => {

@@ -40,7 +40,7 @@ mod texts;
 use std::ops::Range;
 
 use attributes::{AttributeStates, Attributes};
-use checks::{Check, Values, are_near, ends, note_places};
+use checks::{BitCheck, Check, ValueCheck, Values, are_near, ends, note_places};
 use clauses::{Clause, Odds, clauses, in_order, necessary_clauses};
 use formula::{Formula, Formulas, KeyTest, Literal};
 use rows::{BitsOfLiterals, MOST_WORDS, Rows, RowsBuilder, SPARE_WORDS, Wide, Words};
@@ -112,8 +112,6 @@ pub struct BitSliced {
     is_undecided: Vec<u64>,
     /// By rule.
     checks: Vec<Option<Check>>,
-    /// Whether some ask for values.
-    asks_for_values: bool,
 }
 
 /// What is looked up first: the fastest way to the row of a small integer.
@@ -337,7 +335,7 @@ impl BitSliced {
     fn deliver(&self, event: &Event<'_>, memory: &mut Memory, collector: &mut impl UnitCollector) -> Work {
         let mut work = Work::default();
         let Memory { words, place_of, .. } = memory;
-        let mut has_places = !self.asks_for_values;
+        let mut has_places = false;
         for (at, (places, undecided)) in self.places_of.iter().zip(&self.is_undecided).enumerate() {
             let mut left = u64::MAX;
             for (word, bit) in &self.places[places.start as usize..places.end as usize] {
@@ -350,11 +348,17 @@ impl BitSliced {
                 work.candidates += 1;
                 if undecided >> bit & 1 == 1 {
                     work.evaluations += 1;
-                    if !std::mem::replace(&mut has_places, true) {
-                        note_places(&event.values, self.attributes.len(), place_of);
-                    }
-                    let values = Values { values: &event.values, place_of };
-                    if !self.checks[rule].as_ref().is_none_or(|check| check.holds(words, &values)) {
+                    let holds = match &self.checks[rule] {
+                        None => true,
+                        Some(Check::Bits(check)) => check.holds(words),
+                        Some(Check::Values(checks)) => {
+                            if !std::mem::replace(&mut has_places, true) {
+                                note_places(&event.values, self.attributes.len(), place_of);
+                            }
+                            all_hold(checks, words, &Values { values: &event.values, place_of })
+                        }
+                    };
+                    if !holds {
                         continue;
                     }
                 }
@@ -385,6 +389,12 @@ impl BitSliced {
             + size_of_val(&self.units[..])
             + size_of_val(&self.checks[..])
     }
+}
+
+/// Not part of the loop over rules, whose registers it would take.
+#[inline(never)]
+fn all_hold(checks: &[ValueCheck], words: &Words, values: &Values<'_, '_>) -> bool {
+    checks.iter().all(|check| check.holds(words, values))
 }
 
 /// A rule on its way into the plan.
@@ -429,11 +439,15 @@ impl BitSliced {
 
 impl<'a> Rule<'a> {
     fn new(unit: u32, formula: &'a Formula, most_of_conjunctions: usize, odds: &Odds) -> Self {
-        let most = if formula.as_conjunction().is_some() { most_of_conjunctions } else { MOST_CLAUSES };
-        match clauses(formula, most) {
-            Some(clauses) => Self { unit, clauses, formula: None },
-            None => Self { unit, clauses: necessary_clauses(formula, most, odds), formula: Some(formula) },
-        }
+        let is_conjunction = formula.as_conjunction().is_some();
+        let most = if is_conjunction { most_of_conjunctions } else { MOST_CLAUSES };
+        let clauses = clauses(formula, most);
+        let decided_by = clauses.is_none().then_some(formula);
+        let clauses = clauses.unwrap_or_else(|| match is_conjunction {
+            true => necessary_clauses(formula, most, &|literal| odds.of_literal(literal)),
+            false => necessary_clauses(formula, most, &Literal::share),
+        });
+        Self { unit, clauses, formula: decided_by }
     }
 }
 
@@ -478,22 +492,12 @@ struct PlanBuilder<'a> {
     literals: Vec<BitsOfLiterals>,
     rows: RowsBuilder,
     next_bit: u32,
-    /// Whether some rule is decided from values.
-    asks_for_values: bool,
 }
 
 impl<'a> PlanBuilder<'a> {
     fn new(catalog: &'a Catalog, attributes: &'a Attributes, odds: &'a Odds) -> Self {
         let literals = attributes.all.iter().map(|_| BitsOfLiterals::default()).collect();
-        Self {
-            catalog,
-            attributes,
-            odds,
-            literals,
-            rows: RowsBuilder::new(),
-            next_bit: 0,
-            asks_for_values: false,
-        }
+        Self { catalog, attributes, odds, literals, rows: RowsBuilder::new(), next_bit: 0 }
     }
 
     /// With `from_values`, conjunctions ask for values where their clauses do not decide.
@@ -519,8 +523,8 @@ impl<'a> PlanBuilder<'a> {
         let mut checks = vec![];
         for (at, rule) in rules.iter().enumerate() {
             checks.push(rule.formula.map(|formula| match formula.as_conjunction().filter(|_| from_values) {
-                Some(literals) => self.check_of_values(literals, &rule.clauses),
-                None => self.check(formula),
+                Some(literals) => Check::Values(self.checks_of_values(literals, &rule.clauses)),
+                None => Check::Bits(self.check(formula)),
             }));
             is_undecided[at / 64] |= (rule.formula.is_some() as u64) << (at % 64);
         }
@@ -553,7 +557,6 @@ impl<'a> PlanBuilder<'a> {
             units: rules.iter().map(|rule| rule.unit).collect(),
             is_undecided,
             checks,
-            asks_for_values: self.asks_for_values,
         };
         for at in 0..self.attributes.all.len() {
             self.add_attribute(at, &mut plan)?;
@@ -566,7 +569,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// What remains of a conjunction if some clauses hold, first what seems to hold most rarely.
-    fn check_of_values(&mut self, literals: Vec<&Literal>, clauses: &[Clause]) -> Check {
+    fn checks_of_values(&mut self, literals: Vec<&Literal>, clauses: &[Clause]) -> Vec<ValueCheck> {
         let is_known =
             |literal: &Literal| clauses.iter().any(|clause| clause[..] == *std::slice::from_ref(literal));
         let mut left: Vec<&Literal> = literals.into_iter().filter(|literal| !is_known(literal)).collect();
@@ -575,31 +578,30 @@ impl<'a> PlanBuilder<'a> {
             let attribute = literal.attribute as usize;
             let of_value = match &self.attributes.all[attribute] {
                 AttributeStates::Listed(states, _) => {
-                    Check::of_value(literal, states, self.catalog.terms[attribute].attribute)
+                    ValueCheck::of_value(literal, states, self.catalog.terms[attribute].attribute)
                 }
                 AttributeStates::Unlisted => None,
             };
-            self.asks_for_values |= of_value.is_some();
-            of_value.unwrap_or_else(|| self.check_of_bit(literal))
+            of_value.unwrap_or_else(|| ValueCheck::Bit(self.bit_of(literal)))
         };
-        Check::All(left.into_iter().map(check).collect())
+        left.into_iter().map(check).collect()
     }
 
-    fn check(&mut self, formula: &Formula) -> Check {
+    fn check(&mut self, formula: &Formula) -> BitCheck {
         match formula {
-            Formula::True => Check::All(vec![]),
-            Formula::False => Check::Any(vec![]),
-            Formula::Literal(literal) => self.check_of_bit(literal),
-            Formula::And(parts) => Check::All(parts.iter().map(|part| self.check(part)).collect()),
-            Formula::Or(parts) => Check::Any(parts.iter().map(|part| self.check(part)).collect()),
+            Formula::True => BitCheck::All(vec![]),
+            Formula::False => BitCheck::Any(vec![]),
+            Formula::Literal(literal) => BitCheck::Bit(self.bit_of(literal)),
+            Formula::And(parts) => BitCheck::All(parts.iter().map(|part| self.check(part)).collect()),
+            Formula::Or(parts) => BitCheck::Any(parts.iter().map(|part| self.check(part)).collect()),
         }
     }
 
-    fn check_of_bit(&mut self, literal: &Literal) -> Check {
+    fn bit_of(&mut self, literal: &Literal) -> u32 {
         let bit = self.next_bit;
         self.next_bit += 1;
         self.literals[literal.attribute as usize].add(literal, bit);
-        Check::Bit(bit)
+        bit
     }
 
     fn add_attribute(&mut self, at: usize, plan: &mut BitSliced) -> Option<()> {
