@@ -44,7 +44,8 @@ pub enum Operands {
     Texts(Vec<Box<str>>),
 }
 
-const SCALARS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
+/// Those that a predicate compares.
+pub const SCALARS: [Kind; 4] = [Kind::Bool, Kind::Number, Kind::Str, Kind::Timestamp];
 
 /// Notes all that fires.
 #[derive(Default)]

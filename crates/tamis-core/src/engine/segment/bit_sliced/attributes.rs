@@ -23,11 +23,19 @@ pub(super) enum AttributeStates {
 }
 
 impl Attributes {
-    /// `None` if there are documents, or more states than this in all.
-    pub fn new(catalog: &Catalog, most_states: usize) -> Option<Self> {
+    /// `None` if there are documents, or there may be more states than this in all, or more keys that fire in them.
+    pub fn new(catalog: &Catalog, most_states: usize, most_fired: usize) -> Option<Self> {
         let mut of_intervals = FxHashMap::default();
-        let (mut all, mut states) = (Vec::with_capacity(catalog.terms.len()), 0);
+        let (mut all, mut states, mut fired) = (Vec::with_capacity(catalog.terms.len()), 0, 0);
         for (at, entry) in (0..).zip(catalog.terms.iter()) {
+            // On average, half of the cuts lie on the right side of a state.
+            let cuts: usize = catalog.cuts_of(entry).iter().map(|table| table.len as usize).sum();
+            let points: usize = catalog.points_of(entry).iter().map(|table| table.entries as usize).sum();
+            states += 2 * (cuts + points) + 2;
+            fired += (cuts + points) * cuts;
+            if states > most_states || fired > most_fired {
+                return None;
+            }
             for table in catalog.cuts_of(entry) {
                 let mut note = |key| {
                     of_intervals.insert(key, at);
@@ -46,12 +54,6 @@ impl Attributes {
                 None if catalog.has_documents(entry) => return None,
                 None => AttributeStates::Unlisted,
             });
-            if let Some(AttributeStates::Listed(listed, _)) = all.last() {
-                states += listed.fired.len();
-            }
-            if states > most_states {
-                return None;
-            }
         }
         let first_bits = catalog.terms.iter().map(|entry| entry.first_bit).collect();
         Some(Self { all, first_bits, of_intervals })

@@ -41,14 +41,19 @@ pub(super) fn clauses(formula: &Formula, most: usize) -> Option<Vec<Clause>> {
 }
 
 /// Clauses that hold whenever a formula does, at most so many: those that seem to hold most rarely.
-pub(super) fn necessary_clauses(formula: &Formula, most: usize) -> Vec<Clause> {
+pub(super) fn necessary_clauses(
+    formula: &Formula,
+    most: usize,
+    odds: &impl Fn(&Literal) -> f64,
+) -> Vec<Clause> {
     let mut clauses = match formula {
         Formula::True => vec![],
         Formula::False => vec![vec![]],
         Formula::Literal(literal) => vec![vec![literal.clone()]],
-        Formula::And(parts) => parts.iter().flat_map(|part| necessary_clauses(part, most)).collect(),
+        Formula::And(parts) => parts.iter().flat_map(|part| necessary_clauses(part, most, odds)).collect(),
         Formula::Or(parts) => {
-            let parts: Vec<Vec<Clause>> = parts.iter().map(|part| necessary_clauses(part, most)).collect();
+            let parts: Vec<Vec<Clause>> =
+                parts.iter().map(|part| necessary_clauses(part, most, odds)).collect();
             let least = parts.iter().map(Vec::len).min().unwrap_or(0);
             let nth = |at: usize| {
                 parts.iter().try_fold(vec![], |clause: Clause, clauses| either(&clause, &clauses[at]))
@@ -57,7 +62,7 @@ pub(super) fn necessary_clauses(formula: &Formula, most: usize) -> Vec<Clause> {
         }
     };
     clauses.retain(|clause| clause.len() <= MOST_LITERALS);
-    clauses.sort_by(|a, b| share(a).total_cmp(&share(b)));
+    clauses.sort_by_cached_key(|clause| in_order(clause.iter().map(odds).sum()));
     clauses.truncate(most);
     clauses
 }
@@ -79,6 +84,41 @@ fn either(a: &Clause, b: &Clause) -> Option<Clause> {
     }
 }
 
-fn share(clause: &Clause) -> f64 {
-    clause.iter().map(Literal::share).sum()
+/// A guess at how often literals of conjunctions hold.
+pub(super) struct Odds {
+    /// By attribute: how many of the formulas ask for it. So many events may have it.
+    presence: Vec<f64>,
+}
+
+impl Odds {
+    pub fn new<'a>(formulas: impl ExactSizeIterator<Item = &'a Formula>, attributes: usize) -> Self {
+        let mut presence = vec![0.0; attributes];
+        let each = 1.0 / formulas.len() as f64;
+        for formula in formulas {
+            let mut asked = vec![];
+            attributes_of(formula, &mut asked);
+            asked.sort_unstable();
+            asked.dedup();
+            asked.into_iter().for_each(|attribute| presence[attribute as usize] += each);
+        }
+        Self { presence }
+    }
+
+    pub fn of_literal(&self, literal: &Literal) -> f64 {
+        let presence = self.presence[literal.attribute as usize];
+        literal.share_of_absent() * (1.0 - presence) + literal.share_of_present() * presence
+    }
+}
+
+/// An integer that sorts like a number that is not negative.
+pub(super) fn in_order(odds: f64) -> u64 {
+    odds.abs().to_bits()
+}
+
+fn attributes_of(formula: &Formula, asked: &mut Vec<u32>) {
+    match formula {
+        Formula::True | Formula::False => {}
+        Formula::Literal(literal) => asked.push(literal.attribute),
+        Formula::And(parts) | Formula::Or(parts) => parts.iter().for_each(|part| attributes_of(part, asked)),
+    }
 }

@@ -84,6 +84,24 @@ impl Literal {
             Truth::Keys(_) => 0.3,
         }
     }
+
+    /// The same of the states of values.
+    pub fn share_of_present(&self) -> f64 {
+        match &self.truth {
+            Truth::States(states) => {
+                states[1..].iter().filter(|holds| **holds).count() as f64 / (states.len() - 1).max(1) as f64
+            }
+            Truth::Keys(_) => 0.3,
+        }
+    }
+
+    /// 1 if it holds without a value.
+    pub fn share_of_absent(&self) -> f64 {
+        match &self.truth {
+            Truth::States(states) => states[0] as u32 as f64,
+            Truth::Keys(_) => 0.0,
+        }
+    }
 }
 
 impl Formula {
@@ -134,6 +152,27 @@ impl Formula {
             1 => parts.remove(0),
             _ if all => Formula::And(parts),
             _ => Formula::Or(parts),
+        }
+    }
+}
+
+impl Formula {
+    /// Its literals, if all of them must hold.
+    pub fn as_conjunction(&self) -> Option<Vec<&Literal>> {
+        let Formula::And(parts) = self else { return None };
+        let literals = parts.iter().map(|part| match part {
+            Formula::Literal(literal) => Some(literal),
+            _ => None,
+        });
+        literals.collect()
+    }
+
+    /// How many literals it has.
+    pub fn literals(&self) -> usize {
+        match self {
+            Formula::True | Formula::False => 0,
+            Formula::Literal(_) => 1,
+            Formula::And(parts) | Formula::Or(parts) => parts.iter().map(Formula::literals).sum(),
         }
     }
 }

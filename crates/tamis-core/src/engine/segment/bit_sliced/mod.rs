@@ -19,12 +19,16 @@
 //! A rule that would need many clauses (an OR of long ANDs, say) has some that hold whenever it does, and its literals have bits of
 //! their own behind the slices; if its clauses hold, the rule is decided from these.
 //!
+//! Long conjunctions of many rules would need too many words. Only the literals of theirs that seem rarest are clauses then, and the
+//! few rules that pass ask the event for the values of the others (`checks`). Operands that no clause mentions are not looked for.
+//!
 //! Invariant: bit r of the last slice that has it is set in `words` after an event exactly if that clause of rule r holds.
 //!
 //! The plan is made of a layout when the first events have come, and is not stored. It declines events with sets of values,
 //! large integers, decimals, or values of kinds that no predicate expects: the layout answers those.
 
 mod attributes;
+mod checks;
 mod clauses;
 mod formula;
 mod lanes;
@@ -36,8 +40,9 @@ mod texts;
 use std::ops::Range;
 
 use attributes::{AttributeStates, Attributes};
-use clauses::{Clause, clauses, necessary_clauses};
-use formula::{Formula, Formulas, KeyTest};
+use checks::{BitCheck, Check, ValueCheck, Values, are_near, ends, note_places};
+use clauses::{Clause, Odds, clauses, in_order, necessary_clauses};
+use formula::{Formula, Formulas, KeyTest, Literal};
 use rows::{BitsOfLiterals, MOST_WORDS, Rows, RowsBuilder, SPARE_WORDS, Wide, Words};
 use texts::Texts;
 
@@ -53,10 +58,13 @@ use crate::predicate::states::{FiredKeys, Operands, States, StatesOfKind};
 
 /// Segments with more rules have no such plan.
 pub const MOST_RULES: usize = 1024;
-/// States of all attributes together.
-const MOST_STATES: usize = 16 * 1024;
+/// States of all attributes together, and keys that fire in them.
+const MOST_STATES: usize = 128 * 1024;
+const MOST_FIRED: usize = 32 * 1024 * 1024;
 /// Clauses of one rule.
 const MOST_CLAUSES: usize = 8;
+/// Clauses of a conjunction if words do not stay in registers: what passes them is decided from the values themselves.
+const FEW_CLAUSES: usize = 3;
 /// Integers that have a table, for one attribute and for all.
 const MOST_INTEGERS: i64 = 1024;
 const MOST_INTEGERS_IN_ALL: usize = 16 * 1024;
@@ -181,23 +189,6 @@ impl Unlisted {
     }
 }
 
-/// How a rule is decided from the bits of literals.
-enum Check {
-    Bit(u32),
-    All(Vec<Check>),
-    Any(Vec<Check>),
-}
-
-impl Check {
-    fn holds(&self, words: &Words) -> bool {
-        match self {
-            Check::Bit(bit) => words[*bit as usize / 64 % MOST_WORDS] >> (bit % 64) & 1 == 1,
-            Check::All(checks) => checks.iter().all(|check| check.holds(words)),
-            Check::Any(checks) => checks.iter().any(|check| check.holds(words)),
-        }
-    }
-}
-
 /// Working memory, reused from event to event.
 pub struct Memory {
     words: Box<Words>,
@@ -205,6 +196,8 @@ pub struct Memory {
     rows: Vec<u16>,
     bits: Bits,
     fired: FiredKeys,
+    /// Where the value of each term is.
+    place_of: Vec<u32>,
 }
 
 impl Default for Memory {
@@ -214,6 +207,7 @@ impl Default for Memory {
             rows: vec![],
             bits: Bits::default(),
             fired: FiredKeys::default(),
+            place_of: vec![],
         }
     }
 }
@@ -247,7 +241,7 @@ impl BitSliced {
                 memory.rows.iter().for_each(|row| self.rows.set(*row, &mut memory.words));
             }
         }
-        Some(self.deliver(memory, collector))
+        Some(self.deliver(event, memory, collector))
     }
 
     /// Sets all words in registers. Nothing else happens here, or they would not stay there.
@@ -338,9 +332,10 @@ impl BitSliced {
 
     /// Puts the slices together.
     #[inline]
-    fn deliver(&self, memory: &mut Memory, collector: &mut impl UnitCollector) -> Work {
+    fn deliver(&self, event: &Event<'_>, memory: &mut Memory, collector: &mut impl UnitCollector) -> Work {
         let mut work = Work::default();
-        let words = &*memory.words;
+        let Memory { words, place_of, .. } = memory;
+        let mut has_places = false;
         for (at, (places, undecided)) in self.places_of.iter().zip(&self.is_undecided).enumerate() {
             let mut left = u64::MAX;
             for (word, bit) in &self.places[places.start as usize..places.end as usize] {
@@ -353,7 +348,17 @@ impl BitSliced {
                 work.candidates += 1;
                 if undecided >> bit & 1 == 1 {
                     work.evaluations += 1;
-                    if !self.checks[rule].as_ref().is_none_or(|check| check.holds(words)) {
+                    let holds = match &self.checks[rule] {
+                        None => true,
+                        Some(Check::Bits(check)) => check.holds(words),
+                        Some(Check::Values(checks)) => {
+                            if !std::mem::replace(&mut has_places, true) {
+                                note_places(&event.values, self.attributes.len(), place_of);
+                            }
+                            all_hold(checks, words, &Values { values: &event.values, place_of })
+                        }
+                    };
+                    if !holds {
                         continue;
                     }
                 }
@@ -370,7 +375,9 @@ impl BitSliced {
             TextRows::Equal(texts) => texts.bytes(),
             TextRows::Ordered(texts) => texts.iter().map(|text| size_of::<Box<str>>() + text.len()).sum(),
         };
+        let of_checks = self.checks.iter().flatten().map(Check::bytes).sum::<usize>();
         size_of::<Self>()
+            + of_checks
             + size_of_val(&self.attributes[..])
             + size_of_val(&self.others[..])
             + self.rows.bytes()
@@ -384,12 +391,18 @@ impl BitSliced {
     }
 }
 
+/// Not part of the loop over rules, whose registers it would take.
+#[inline(never)]
+fn all_hold(checks: &[ValueCheck], words: &Words, values: &Values<'_, '_>) -> bool {
+    checks.iter().all(|check| check.holds(words, values))
+}
+
 /// A rule on its way into the plan.
-struct Rule {
+struct Rule<'a> {
     unit: u32,
     clauses: Vec<Clause>,
     /// What decides it, if its clauses do not.
-    formula: Option<Formula>,
+    formula: Option<&'a Formula>,
 }
 
 impl BitSliced {
@@ -399,32 +412,82 @@ impl BitSliced {
         if with_rows.clone().count() > MOST_RULES {
             return None;
         }
-        let attributes = Attributes::new(&layout.catalog, MOST_STATES)?;
+        let attributes = Attributes::new(&layout.catalog, MOST_STATES, MOST_FIRED)?;
         let mut formulas = Formulas::new(layout, &attributes);
-        let mut rules = vec![];
+        let mut of_units = vec![];
         for unit in with_rows {
-            rules.push(Rule::new(unit, formulas.of_unit(unit)?));
+            of_units.push((unit, formulas.of_unit(unit)?));
         }
-        rules.sort_by_key(|rule| std::cmp::Reverse(rule.clauses.len()));
-        PlanBuilder::new(&layout.catalog, attributes).finish(rules)
+        let odds = Odds::new(of_units.iter().map(|(_, formula)| formula), attributes.all.len());
+        let rules = |most_of_conjunctions| {
+            let of_units = of_units.iter();
+            let mut rules: Vec<Rule<'_>> = of_units
+                .map(|(unit, formula)| Rule::new(*unit, formula, most_of_conjunctions, &odds))
+                .collect();
+            rules.sort_by_key(|rule| std::cmp::Reverse(rule.clauses.len()));
+            rules
+        };
+        let mut made = rules(MOST_CLAUSES);
+        let checked = made.iter().filter_map(|rule| rule.formula).map(Formula::literals);
+        let from_values = bits_of(&slices(&made)) + checked.sum::<usize>() > MOST_WIDE * 128;
+        if from_values {
+            made = rules(FEW_CLAUSES);
+        }
+        PlanBuilder::new(&layout.catalog, &attributes, &odds).finish(made, from_values)
     }
 }
 
-impl Rule {
-    fn new(unit: u32, formula: Formula) -> Self {
-        match clauses(&formula, MOST_CLAUSES) {
-            Some(clauses) => Self { unit, clauses, formula: None },
-            None => {
-                let clauses = necessary_clauses(&formula, MOST_CLAUSES);
-                Self { unit, clauses, formula: Some(formula) }
-            }
-        }
+impl<'a> Rule<'a> {
+    fn new(unit: u32, formula: &'a Formula, most_of_conjunctions: usize, odds: &Odds) -> Self {
+        let is_conjunction = formula.as_conjunction().is_some();
+        let most = if is_conjunction { most_of_conjunctions } else { MOST_CLAUSES };
+        let clauses = clauses(formula, most);
+        let decided_by = clauses.is_none().then_some(formula);
+        let clauses = clauses.unwrap_or_else(|| match is_conjunction {
+            true => necessary_clauses(formula, most, &|literal| odds.of_literal(literal)),
+            false => necessary_clauses(formula, most, &Literal::share),
+        });
+        Self { unit, clauses, formula: decided_by }
     }
+}
+
+/// Where the clauses of one number lie.
+struct Slice {
+    start: usize,
+    /// How many rules have one.
+    having: usize,
+    /// How many bits it takes.
+    room: usize,
+}
+
+/// The slices of rules, of which those with most clauses come first.
+fn slices(rules: &[Rule<'_>]) -> Vec<Slice> {
+    let most = rules.first().map_or(0, |rule| rule.clauses.len()).max(1);
+    let words = rules.len().div_ceil(64);
+    // Several slices of few rules share a word.
+    let width = if words > 1 { 64 * words } else { rules.len().next_power_of_two() };
+    let mut start = 0;
+    let slice = |number| {
+        let having = rules.iter().filter(|rule| rule.clauses.len() > number).count();
+        let room = match number {
+            0 => width,
+            _ if words > 1 => having.next_multiple_of(64),
+            _ => width,
+        };
+        start += room;
+        Slice { start: start - room, having, room }
+    };
+    (0..most).map(slice).collect()
+}
+
+fn bits_of(slices: &[Slice]) -> usize {
+    slices.last().map_or(0, |slice| slice.start + slice.room)
 }
 
 struct PlanBuilder<'a> {
     catalog: &'a Catalog,
-    attributes: Attributes,
+    attributes: &'a Attributes,
+    odds: &'a Odds,
     /// By attribute.
     literals: Vec<BitsOfLiterals>,
     rows: RowsBuilder,
@@ -432,25 +495,17 @@ struct PlanBuilder<'a> {
 }
 
 impl<'a> PlanBuilder<'a> {
-    fn new(catalog: &'a Catalog, attributes: Attributes) -> Self {
+    fn new(catalog: &'a Catalog, attributes: &'a Attributes, odds: &'a Odds) -> Self {
         let literals = attributes.all.iter().map(|_| BitsOfLiterals::default()).collect();
-        Self { catalog, attributes, literals, rows: RowsBuilder::new(), next_bit: 0 }
+        Self { catalog, attributes, odds, literals, rows: RowsBuilder::new(), next_bit: 0 }
     }
 
-    fn finish(mut self, rules: Vec<Rule>) -> Option<BitSliced> {
-        let most = rules.first().map_or(0, |rule| rule.clauses.len()).max(1);
-        let words = rules.len().div_ceil(64);
-        // Several slices of few rules share a word.
-        let width = if words > 1 { 64 * words } else { rules.len().next_power_of_two() };
-        let (mut base, mut places) = (vec![0u64], vec![vec![]; words]);
-        let mut start = 0;
-        for number in 0..most {
-            let having = rules.iter().filter(|rule| rule.clauses.len() > number).count();
-            let room = match number {
-                0 => width,
-                _ if words > 1 => having.next_multiple_of(64),
-                _ => width,
-            };
+    /// With `from_values`, conjunctions ask for values where their clauses do not decide.
+    fn finish(mut self, rules: Vec<Rule<'_>>, from_values: bool) -> Option<BitSliced> {
+        let slices = slices(&rules);
+        let mut base = vec![0u64; bits_of(&slices).div_ceil(64).max(1)];
+        let mut places = vec![vec![]; rules.len().div_ceil(64)];
+        for (number, Slice { start, having, room }) in slices.into_iter().enumerate() {
             for (at, rule) in rules[..having].iter().enumerate() {
                 rule.clauses[number].iter().for_each(|literal| {
                     self.literals[literal.attribute as usize].add(literal, (start + at) as u32);
@@ -458,18 +513,19 @@ impl<'a> PlanBuilder<'a> {
             }
             // Where there is no rule at all, nothing holds; where a rule has no such clause, it does.
             let filled = if number == 0 { rules.len() } else { room };
-            base.resize((start + room).div_ceil(64).max(1), 0);
             (start + having..start + filled).for_each(|bit| base[bit / 64] |= 1 << (bit % 64));
-            for (at, places) in places[..room.div_ceil(64).min(words)].iter_mut().enumerate() {
+            for (at, places) in places.iter_mut().enumerate().take(room.div_ceil(64)) {
                 places.push(((start / 64 + at) as u16, (start % 64) as u8));
             }
-            start += room;
         }
         self.next_bit = base.len() as u32 * 64;
         let mut is_undecided = vec![0u64; rules.len().div_ceil(64)];
         let mut checks = vec![];
         for (at, rule) in rules.iter().enumerate() {
-            checks.push(rule.formula.as_ref().map(|formula| self.check(formula)));
+            checks.push(rule.formula.map(|formula| match formula.as_conjunction().filter(|_| from_values) {
+                Some(literals) => Check::Values(self.checks_of_values(literals, &rule.clauses)),
+                None => Check::Bits(self.check(formula)),
+            }));
             is_undecided[at / 64] |= (rule.formula.is_some() as u64) << (at % 64);
         }
         base.resize(self.next_bit.div_ceil(64) as usize, 0);
@@ -512,19 +568,40 @@ impl<'a> PlanBuilder<'a> {
         Some(plan)
     }
 
-    fn check(&mut self, formula: &Formula) -> Check {
+    /// What remains of a conjunction if some clauses hold, first what seems to hold most rarely.
+    fn checks_of_values(&mut self, literals: Vec<&Literal>, clauses: &[Clause]) -> Vec<ValueCheck> {
+        let is_known =
+            |literal: &Literal| clauses.iter().any(|clause| clause[..] == *std::slice::from_ref(literal));
+        let mut left: Vec<&Literal> = literals.into_iter().filter(|literal| !is_known(literal)).collect();
+        left.sort_by_cached_key(|literal| in_order(self.odds.of_literal(literal)));
+        let check = |literal: &Literal| {
+            let attribute = literal.attribute as usize;
+            let of_value = match &self.attributes.all[attribute] {
+                AttributeStates::Listed(states, _) => {
+                    ValueCheck::of_value(literal, states, self.catalog.terms[attribute].attribute)
+                }
+                AttributeStates::Unlisted => None,
+            };
+            of_value.unwrap_or_else(|| ValueCheck::Bit(self.bit_of(literal)))
+        };
+        left.into_iter().map(check).collect()
+    }
+
+    fn check(&mut self, formula: &Formula) -> BitCheck {
         match formula {
-            Formula::True => Check::All(vec![]),
-            Formula::False => Check::Any(vec![]),
-            Formula::Literal(literal) => {
-                let bit = self.next_bit;
-                self.next_bit += 1;
-                self.literals[literal.attribute as usize].add(literal, bit);
-                Check::Bit(bit)
-            }
-            Formula::And(parts) => Check::All(parts.iter().map(|part| self.check(part)).collect()),
-            Formula::Or(parts) => Check::Any(parts.iter().map(|part| self.check(part)).collect()),
+            Formula::True => BitCheck::All(vec![]),
+            Formula::False => BitCheck::Any(vec![]),
+            Formula::Literal(literal) => BitCheck::Bit(self.bit_of(literal)),
+            Formula::And(parts) => BitCheck::All(parts.iter().map(|part| self.check(part)).collect()),
+            Formula::Or(parts) => BitCheck::Any(parts.iter().map(|part| self.check(part)).collect()),
         }
+    }
+
+    fn bit_of(&mut self, literal: &Literal) -> u32 {
+        let bit = self.next_bit;
+        self.next_bit += 1;
+        self.literals[literal.attribute as usize].add(literal, bit);
+        bit
     }
 
     fn add_attribute(&mut self, at: usize, plan: &mut BitSliced) -> Option<()> {
@@ -569,20 +646,21 @@ fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mu
     let mut kinds = [OfKind { first_row: NOTHING, first: NOTHING, len: 0 }; 4];
     for (kind, of) in states.kinds.iter().enumerate() {
         let Some(StatesOfKind { first, operands }) = of else { continue };
-        let count = match operands {
-            Operands::Heads(heads) => heads.len(),
-            Operands::Texts(texts) => texts.len(),
-        };
-        let rows = &rows[*first as usize..][..2 * count + 1];
+        let rows = &rows[*first as usize..];
         let first_row = plan.row_of_state.len() as u32;
-        plan.row_of_state.extend(rows);
-        kinds[kind] = match operands {
+        match operands {
             Operands::Heads(heads) => {
+                let (heads, rows) = that_matter(heads, rows);
                 let first = plan.heads.len() as u32;
-                plan.heads.extend(heads);
-                OfKind { first_row, first, len: count as u32 }
+                plan.heads.extend(&heads);
+                plan.row_of_state.extend(&rows);
+                kinds[kind] = OfKind { first_row, first, len: heads.len() as u32 };
+                if kind == Kind::Number as usize {
+                    add_integers(&heads, &rows, attribute, plan);
+                }
             }
             Operands::Texts(texts) => {
+                let (texts, rows) = that_matter(texts, rows);
                 let between = rows.iter().step_by(2);
                 let first = plan.texts.len() as u32;
                 plan.texts.push(if between.clone().all(|row| *row == rows[0]) {
@@ -592,25 +670,33 @@ fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mu
                 } else {
                     TextRows::Ordered(texts.clone())
                 });
-                OfKind { first_row, first, len: count as u32 }
+                plan.row_of_state.extend(&rows);
+                kinds[kind] = OfKind { first_row, first, len: texts.len() as u32 };
             }
-        };
-        if let (Operands::Heads(heads), true) = (operands, kind == Kind::Number as usize) {
-            add_integers(heads, rows, attribute, plan);
         }
     }
     kinds
 }
 
+/// The operands whose states have other rows than those around them, and the rows of what is left of the states.
+fn that_matter<T: Clone>(operands: &[T], rows: &[u16]) -> (Vec<T>, Vec<u16>) {
+    let (mut kept, mut rows_kept) = (vec![], vec![rows[0]]);
+    for (operand, around) in operands.iter().zip(rows.windows(3).step_by(2)) {
+        if around[0] != around[1] || around[1] != around[2] {
+            kept.push(operand.clone());
+            rows_kept.extend(&around[1..]);
+        }
+    }
+    (kept, rows_kept)
+}
+
 /// Gives an attribute a table of integers if its operands are near to each other.
 fn add_integers(heads: &[u64], rows: &[u16], attribute: &mut Attribute, plan: &mut BitSliced) {
-    const FARTHEST: f64 = (1u64 << 52) as f64;
-    let float = |head: u64| f64::from_bits(if head >> 63 == 1 { head & !(1 << 63) } else { !head });
-    let ends = heads.first().zip(heads.last()).map_or((0.0, 0.0), |(low, high)| (float(*low), float(*high)));
-    if !(ends.0 > -FARTHEST && ends.1 < FARTHEST) {
+    if !are_near(heads) {
         return;
     }
-    let (low, high) = (ends.0.floor() as i64 - 1, ends.1.ceil() as i64 + 1);
+    let (low, high) = ends(heads);
+    let (low, high) = (low.floor() as i64 - 1, high.ceil() as i64 + 1);
     let first = plan.row_of_integer.len();
     if high - low >= MOST_INTEGERS || first + (high - low) as usize >= MOST_INTEGERS_IN_ALL {
         return;

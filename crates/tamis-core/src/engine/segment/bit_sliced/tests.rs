@@ -171,6 +171,77 @@ fn rules_of_any_number_are_found() {
     );
 }
 
+/// A predicate on the attribute of this number, and a value for which it holds.
+fn predicate_and_value(attribute: usize, draws: &mut Draws) -> (String, Option<Value>) {
+    let (name, operand) = (LONG[attribute], draws.below(5) as i64);
+    let text = |text: &str| Some(Value::Str(text.into()));
+    match (attribute, draws.below(7)) {
+        (8, _) => (format!("{name} < {}", (1i64 << 53) + operand), Some(Value::Int((1 << 53) + operand - 1))),
+        (9, 0..3) => (format!("{name} IN ('a', 'b{operand}')"), text(&format!("b{operand}"))),
+        (9, _) => (
+            format!("{name} = 'of more than sixteen bytes {operand}'"),
+            text(&format!("of more than sixteen bytes {operand}")),
+        ),
+        (10, 0..4) => (format!("{name} > 'a{operand}'"), text("b")),
+        (10, _) => (format!("{name} <> 'a'"), text("b")),
+        (11, 0..4) => (format!("{name} LIKE '%{operand}%'"), text("01234")),
+        (11, _) => (format!("NOT {name} LIKE '%x%'"), text("01234")),
+        (12, 0..3) => (name.to_string(), Some(Value::Bool(true))),
+        (12, _) => (format!("({name} OR {name} IS NULL)"), None),
+        (13, 0..4) => (format!("{name} IS NOT NULL"), text("")),
+        (13, _) => (format!("{name} IS NULL"), None),
+        (_, 0) => (format!("{name} = {operand}"), Some(Value::Int(operand))),
+        (_, 1) => (format!("NOT {name} IN ({operand}, {})", operand + 3), Some(Value::Int(operand + 1))),
+        (_, 2) => (format!("{name} <> {operand}.5"), Some(Value::Float(operand as f64))),
+        (_, 3) => {
+            (format!("({name} IS NULL OR {name} > {operand})"), Some(Value::Float(operand as f64 + 0.5)))
+        }
+        (_, 4) => (format!("({name} < {operand} OR {name} = 'a')"), text("a")),
+        (_, 5) => (format!("{name} BETWEEN {operand} AND {}", operand + 2), Some(Value::Int(operand + 2))),
+        _ => (format!("{name} >= {operand}"), Some(Value::Int(1 << 53))),
+    }
+}
+
+const LONG: [&str; 14] = ["a0", "a1", "a2", "a3", "a4", "a5", "a6", "a7", "m", "t", "u", "l", "b", "p"];
+
+/// With so many conjunctions, those whose clauses hold are decided from the values of events.
+#[test]
+fn long_conjunctions_are_decided_from_values() {
+    let mut draws = Draws(11);
+    let rules: Vec<[(String, Option<Value>); 14]> = (0..400)
+        .map(|_| std::array::from_fn(|attribute| predicate_and_value(attribute, &mut draws)))
+        .collect();
+    let text = |rule: &[(String, _); 14]| rule.each_ref().map(|(text, _)| text.clone()).join(" AND ");
+    let exprs: Vec<Expr> = rules.iter().map(|rule| parse(&text(rule)).unwrap()).collect();
+    let mut terms = Terms::default();
+    let layout = layout_of(&exprs, &mut terms);
+    let plan = BitSliced::new(&layout).unwrap();
+    assert!(plan.checks.iter().filter(|check| check.is_some()).count() > 300);
+    let (mut memory, mut found_any, mut failed, mut declined) = (Memory::default(), 0, 0, 0);
+    for number in 0..3000 {
+        // What one rule asks for, with another value or none in a few places.
+        let mut event = testing::TestEvent::new();
+        for ((_, value), name) in rules[draws.below(400) as usize].iter().zip(LONG) {
+            let value = match draws.below(50) {
+                0 => None,
+                1 => Some(Value::Int([0, 1, 2, 3, i64::MAX, i64::MIN, -1][draws.below(7) as usize])),
+                2 => Some(Value::Float([0.5, -0.0, f64::NAN, 3.0, 4.5][draws.below(5) as usize])),
+                3 => Some(Value::Str(["a", "b", "a3", "", "x"][draws.below(5) as usize].into())),
+                _ => value.clone(),
+            };
+            value.into_iter().for_each(|value| drop(event.insert(name, value)));
+        }
+        let resolved = resolve(&event, &terms);
+        let Some(found) = rows_found(&plan, &layout, &resolved, &mut memory) else {
+            declined += 1;
+            continue;
+        };
+        (found_any, failed) = (found_any + found.len(), failed + found.is_empty() as usize);
+        assert_eq!(found, rows_that_hold(&exprs, &resolved, &terms), "event {number}");
+    }
+    assert!(found_any > 500 && failed > 200 && declined < 2000, "{found_any} {failed} {declined}");
+}
+
 /// The table of integers ends just outside the operands; other numbers are searched for.
 #[test]
 fn numbers_of_every_size_lead_to_their_rows() {
@@ -197,6 +268,16 @@ fn numbers_of_every_size_lead_to_their_rows() {
             }
         }
     }
+}
+
+/// What fires in each state is listed, which would take too much memory here.
+#[test]
+fn many_cuts_of_one_attribute_have_no_plan() {
+    let part = |at: usize| format!("(x > {at} AND y{} < {at})", at % 64);
+    let rule = |rule: usize| (0..3000).map(|cut| part(3 * cut + rule)).collect::<Vec<_>>().join(" OR ");
+    let exprs: Vec<Expr> = (0..3).map(|number| parse(&rule(number)).unwrap()).collect();
+    let mut terms = Terms::default();
+    assert!(BitSliced::new(&layout_of(&exprs, &mut terms)).is_none());
 }
 
 /// A value of a kind that no predicate expects is counted where the layout is asked.
