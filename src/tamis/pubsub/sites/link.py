@@ -40,6 +40,7 @@ from tamis.pubsub.records import (
     LINK_KEEP_SECONDS,
     ROLLBACK,
     Delivery,
+    Drops,
     EventHeader,
     Fields,
     Place,
@@ -170,6 +171,8 @@ class Link:
         self._headers = Headers(neighbour, self._here, settings.partitions, hops)
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
+        self._was_away = True
+        """Whether the neighbour may have dropped events behind the last one that was taken."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
         self._taken: dict[str, Taken] = {}
@@ -189,6 +192,7 @@ class Link:
             taken = await self._take(there)
         except (LogError, RecordError) as error:
             self.trouble = str(error)
+            self._was_away = True
             raise
         self.trouble = None
         return taken
@@ -341,6 +345,9 @@ class Link:
         cursor, life = await self._position(there)
         records = await there.read(QUEUES, topic=self._topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken, began = 0, self._clock()
+        if not records and self._was_away:
+            await self._look_for_drops(there, cursor, life)
+            self._was_away = False
         for record in records:
             if record is not records[0] and self._clock() - began > STEP_SECONDS:
                 break
@@ -402,13 +409,32 @@ class Link:
     async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
         """How much is missing before a delivery: a dropped gap may have stood for many events."""
         numbers = cursor.missing(lane, first)
-        if not numbers:
-            return _NOTHING
+        return _missing_of(await self._drops(there), lane, numbers) if numbers else _NOTHING
+
+    async def _drops(self, there: Log) -> Drops:
         drop, behind = ((topic, f"=40{token(self._here)}") for topic in (keys.DROP, keys.BEHIND))
         found = await there.last(STATE, [drop, behind])
-        drops = read_drops(found.get(drop), found.get(behind))
-        events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
-        return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
+        return read_drops(found.get(drop), found.get(behind))
+
+    async def _look_for_drops(self, there: Log, cursor: LinkCursor, life: str) -> None:
+        """Tell what was dropped behind the last event: it may be long until another one shows the gap."""
+        drops = await self._drops(there)
+        dropped = {
+            lane: numbers
+            for lane, following in drops.next.items()
+            if _LANE.fullmatch(lane) and (numbers := cursor.missing(lane, following))
+        }
+        # What is written down as dropped may still be there: then it is taken.
+        if not dropped or await there.read(
+            QUEUES, topic=self._topic, after=cursor.after, most=1, to_end=True
+        ):
+            return
+        if there.generation != self._generation:
+            return
+        missing = [_missing_of(drops, lane, numbers) for lane, numbers in dropped.items()]
+        expected = {**cursor.expected, **{lane: numbers.stop for lane, numbers in dropped.items()}}
+        told = Missing(sum(one.events for one in missing), sum(one.rollbacks for one in missing))
+        await self._store([], life, replace(cursor, expected=expected), told)
 
     async def _position(self, there: Log) -> tuple[LinkCursor, str]:
         """Where we are in the neighbour's queue, and which life its log has."""
@@ -678,6 +704,12 @@ class Link:
             return True
         is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
         return is_its_own and header.partition < MOST_PARTITIONS
+
+
+def _missing_of(drops: Drops, lane: str, numbers: range) -> Missing:
+    """How much is missing with some deliveries."""
+    events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
+    return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
 
 
 def _ranges(record: Record | None) -> Ranges:
