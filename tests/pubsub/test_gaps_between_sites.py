@@ -70,6 +70,46 @@ def test_what_a_neighbour_did_not_keep_for_long_enough_is_a_gap(tmp_path: Path, 
     run(main)
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_what_was_dropped_last_is_a_gap_before_anything_follows(tmp_path: Path, is_cut: bool) -> None:
+    """It was told with the next event of the same partition, which may never come."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=0) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await publishing(sites, ann)
+            if is_cut:
+                sites.cut ^= {frozenset("ab")}
+                await sites.step()
+            else:
+                await sites.stop("b")
+            await bob.publish([{"n": number} for number in range(1, 4)])
+            for _ in range(3):
+                await sites.step()
+            await sites.keeping("a").tidy()
+            if is_cut:
+                sites.cut.clear()
+            else:
+                await sites.start("b")
+            await sites.settle()
+            again = await sites.sites["b"].subscriber("ann")
+            assert await sites.heard(again) == [{"n": 0}, ("link", None)]
+            assert sites.routers["b"].counters.missing == 3
+            await bob.publish({"n": 4})
+            await sites.settle()
+            await sites.stop("b")
+            await sites.start("b")
+            await sites.settle()
+            again = await sites.sites["b"].subscriber("ann")
+            assert [item for item in await sites.heard(again) if item != {"n": 0}] == [
+                ("link", None),
+                {"n": 4},
+            ]
+
+    run(main)
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("how", ["dropped", "restored", "kept"])
 def test_a_record_that_was_taken_in_part_hides_nothing_of_the_next(

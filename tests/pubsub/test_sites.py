@@ -19,6 +19,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.confirmation import confirm
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogUnavailableError
 from tamis.pubsub.records import Delivery, Drops, EventHeader, event_body
+from tamis.pubsub.sites import link as link_module
 from tamis.pubsub.sites.interest import Generalising
 from tamis.pubsub.sites.link_cursor import REROUTE_LANE
 from tamis.pubsub.sites.ranges import Ranges
@@ -490,6 +491,7 @@ def test_a_link_that_copies_much_interest_is_not_down(
                     await asyncio.sleep(0)
                 return await wait(what, timeout=0)
 
+            monkeypatch.setattr(link_module, "NEWS_AT_ONCE", 1)  # this is too much to be copied at once
             monkeypatch.setattr(link, "_new_of", one_of)
             monkeypatch.setattr(link, "_copy", copying)
             monkeypatch.setattr(asyncio, "wait", impatient)

@@ -141,9 +141,10 @@ class SqliteLog:
         wanted = sorted(set(numbers))
 
         def fetching(database: sqlite3.Connection) -> dict[int, Record]:
+            # CROSS JOIN looks for one number after the other; IN would sort them into a table first.
             query = (
-                f"SELECT seq, topic, detail, time, body FROM {stream} "
-                "WHERE seq IN (SELECT value FROM json_each(?))"
+                f"SELECT seq, topic, detail, time, body FROM json_each(?) AS asked CROSS JOIN {stream} "
+                "WHERE seq = asked.value"
             )
             return {row[0]: Record._make(row) for row in database.execute(query, (json.dumps(wanted),))}
 

@@ -33,6 +33,7 @@ from tamis.pubsub.records.queues import (
     Delivery,
     QueueLimits,
     Reading,
+    delivery_to_one,
     plain_delivery,
 )
 from tamis.pubsub.records.settings import Settings
@@ -74,6 +75,7 @@ __all__ = [
     "Subscription",
     "Target",
     "are_pairs",
+    "delivery_to_one",
     "event_body",
     "is_number",
     "is_priority",

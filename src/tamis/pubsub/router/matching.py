@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import tamis
 from tamis import Query
@@ -32,6 +33,9 @@ class Wanted:
     unsure: set[int] = field(default_factory=set)
     targets: dict[int, tuple[Target, ...]] = field(default_factory=dict)
     """Between sites: the sites that a row is on its way to."""
+    to: Target | None = None
+    """Instead of targets, where all rows go to one site: that site, and the number of the first row. The
+    others have the numbers behind it."""
 
 
 @dataclass(slots=True)
@@ -44,8 +48,8 @@ class Matched:
     wanted: list[Wanted]
     dead: dict[int, str]
     """Rows that cannot be processed, with the reason."""
-    sites: dict[int, list[str]]
-    """For events that were published here: the other sites that want them."""
+    sites: dict[str, list[int]]
+    """The other sites, each with the rows that it wants of those that were published here, in order."""
     numbers: list[int]
     """The number of each event in the log."""
     sizes: list[int]
@@ -83,9 +87,12 @@ def match(
         # Many events share a header, so each is looked at once.
         distinct = {id(header): header for header in headers}
         for_here = {here for here, header in distinct.items() if _came_for(header, site)}
-        kept = for_here | {here for here, header in distinct.items() if _is_published(header)}
-        came = {row for row in ours if id(headers[row]) in for_here}
-        ours = [row for row in ours if id(headers[row]) in kept]
+        if len(for_here) == len(distinct) and not dead:  # as nearly always where several links bring events
+            came = set(ours)
+        else:
+            kept = for_here | {here for here, header in distinct.items() if _is_published(header)}
+            came = {row for row in ours if id(headers[row]) in for_here}
+            ours = [row for row in ours if id(headers[row]) in kept]
         if any(header and header.missing for header in distinct.values()):
             gaps = {row: header.missing for row, header in enumerate(headers) if header and header.missing}
         good = [row for row in ours if row not in gaps] if gaps else ours
@@ -107,7 +114,15 @@ def match(
         headers,
         wanted,
         dead,
-        _sites(table, found, events, headers, site=site, everywhere=everywhere),
+        _sites(
+            table,
+            found,
+            events,
+            None if are_plain else headers,
+            site=site,
+            everywhere=everywhere,
+            dead=dead,
+        ),
         [record[0] for record in records],
         [len(record[4]) for record in records],
         are_plain,
@@ -270,34 +285,41 @@ def _sites(
     table: Table,
     found: dict[str, list[tuple[Owner, list[int]]]],
     events: list[bytes],
-    headers: list[EventHeader | None],
+    headers: list[EventHeader | None] | None,
     *,
     site: str,
     everywhere: Everywhere | None,
-) -> dict[int, list[str]]:
-    """Which other sites want events that were published here."""
-    if not any(map(_is_published, {id(header): header for header in headers}.values())):
+    dead: Mapping[int, str],
+) -> dict[str, list[int]]:
+    """Which events that were published here other sites want. `headers` say which these are; None: all."""
+    if headers is not None and not any(map(_is_published, {id(one): one for one in headers}.values())):
         return {}
-    wanting: dict[int, list[str]] = defaultdict(list)
-    for name in sorted(name for name in found if name.startswith(SITE)):
-        other = name_of(name.removeprefix(SITE))
-        for _, rows in found[name]:
-            for row in rows:
-                wanting[row].append(other)
+    wanting: dict[str, list[list[int]]] = defaultdict(list)
+    for name, matches in found.items():
+        if name.startswith(SITE):
+            wanting[name_of(name.removeprefix(SITE))] += [rows for _, rows in matches]
     if table.sites:
-        # Relations between expressions are about points: an event with sets of values goes everywhere.
-        for row, event in enumerate(events):
-            if b"$" in event and b'"$' in event:  # one byte is found fifteen times as fast as two
-                wanting[row] = list(table.sites)
-        if everywhere is not None:
-            always, also = everywhere(site, events)
-            for row in range(len(events)) if always else also:
-                wanting[row] = [*wanting.get(row, ()), *always, *also.get(row, ())]
-    going: dict[int, list[str]] = {}
-    for row, sites in wanting.items():
-        header = headers[row]
-        if header is not None and header.origin is None:
-            others = sites if len(sites) == 1 else sorted(set(sites))
-            if others != [site] and (others := [one for one in others if one != site]):
-                going[row] = others
-    return going
+        # Relations between expressions are about points: an event with sets of values goes everywhere. One
+        # byte is found fifteen times as fast as two.
+        sets = [row for row, event in enumerate(events) if b"$" in event and b'"$' in event]
+        always, also = (set(), {}) if everywhere is None else everywhere(site, events)
+        for other in table.sites if sets else ():
+            wanting[other].append(sets)
+        for other in always:
+            wanting[other].append(list(range(len(events))))
+        for row, others in also.items():
+            for other in others:
+                wanting[other].append([row])
+    wanting.pop(site, None)
+    going = {
+        other: rows[0] if len(rows) == 1 else sorted(set(chain(*rows))) for other, rows in wanting.items()
+    }
+    if headers is None and not dead:
+        return going
+    published = {
+        row
+        for row in range(len(events))
+        if row not in dead and (headers is None or _is_published(headers[row]))
+    }
+    left = {other: [row for row in rows if row in published] for other, rows in going.items()}
+    return {other: rows for other, rows in left.items() if rows}

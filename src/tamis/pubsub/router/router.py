@@ -47,6 +47,8 @@ from tamis.pubsub.records import (
     Fields,
     RecordError,
     Settings,
+    Target,
+    delivery_to_one,
     plain_delivery,
     read_drops,
     write,
@@ -418,7 +420,7 @@ class Router:
         if matched.came:
             self.counters.came += len(matched.came)
             self.counters.came_wanted += len(
-                matched.came.intersection(row for one in matched.wanted for row in one.rows)
+                matched.came.intersection(chain.from_iterable(one.rows for one in matched.wanted))
             )
 
     async def _check_end(self, lease: Lease) -> None:
@@ -483,7 +485,8 @@ class Router:
     def _target_bytes(self, wanted: Wanted) -> int:
         """How many bytes the targets of a delivery take in its record, at most."""
         longest = max((len(site.encode()) for site in self.table.sites), default=0)
-        return sum(map(len, wanted.targets.values())) * (longest + 24)
+        targets = len(wanted.rows) if wanted.to else sum(map(len, wanted.targets.values()))
+        return targets * (longest + 24)
 
     async def _write(
         self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
@@ -503,8 +506,11 @@ class Router:
             first = now.get(lane) or lease.numbers.get(lane, 1)
             rows = wanted.rows
             if are_usual and not wanted.unsure and not wanted.targets:  # nearly all
-                events = [numbers[row] for row in rows]
-                body = plain_delivery(first, events, sum([sizes[row] for row in rows]))
+                events, size = [numbers[row] for row in rows], sum([sizes[row] for row in rows])
+                if (to := wanted.to) is None:
+                    body = plain_delivery(first, events, size)
+                else:
+                    body = delivery_to_one(first, events, size, to[0], range(to[1], to[1] + len(rows)))
             else:
                 body = self._delivery(matched, wanted, first)
             entries.append(Entry(lane[0], lane[1], body))
@@ -565,7 +571,7 @@ class Router:
             sum([matched.sizes[row] for row in rows]),
             tuple([numbers[row] for row in rows if row in wanted.unsure]) if wanted.unsure else (),
             None if attributes is None else projection_id(attributes),
-            tuple([wanted.targets[row] for row in rows]) if wanted.targets else (),
+            _targets(wanted),
             tuple([(numbers[row], matched.gaps[row]) for row in rows if row in matched.gaps]),
             tuple([numbers[row] for row in rows if row in matched.rollbacks]) if matched.rollbacks else (),
         ).body()
@@ -597,6 +603,14 @@ class Router:
         record, reason = matched.records[row], matched.dead[row]
         logger.warning("dead letter", extra={"event": record.seq, "error": reason})
         return DeadLetter(record.seq, reason).body()
+
+
+def _targets(wanted: Wanted) -> tuple[tuple[Target, ...], ...]:
+    """Where each row goes."""
+    if wanted.to is not None:
+        site, first = wanted.to
+        return tuple([((site, number),) for number in range(first, first + len(wanted.rows))])
+    return tuple([wanted.targets[row] for row in wanted.rows]) if wanted.targets else ()
 
 
 def _bytes_of(wanted: Wanted) -> int:

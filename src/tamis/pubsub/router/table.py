@@ -133,6 +133,8 @@ class Table:
         self.quotas = Quotas()
         self.sites: set[str] = set()
         """The sites that have told anything of themselves."""
+        self.last_subscription = self.last_advertisement = 0
+        """The last record of each that was read."""
         self._waiting: dict[str, Record] = {}
         """Subscriptions that were read and are added together: many at once cost far less each."""
         self._removed: set[str] = set()
@@ -275,9 +277,11 @@ class Table:
         for record in records:
             if record[1] == subscription and record[4] and is_plain(record[2]):  # nearly all, and millions
                 added[record[2]] = record
+                self.last_subscription = record[0]
             elif not keys.is_key(record.topic, record.detail):
                 self._complain(record, RecordError("no name makes such a key: it is ignored"))
             elif record.topic == keys.SUBSCRIPTION:
+                self.last_subscription = record.seq
                 added.pop(record.detail, None)
                 if not record.body:
                     self._remove(record.detail)
@@ -287,6 +291,8 @@ class Table:
                 self.others.put(record)
                 if record.detail.partition(".")[0] != self._site:
                     added[f"@{record.detail}"] = record
+            elif record.topic == keys.ADVERTISEMENT:
+                self.last_advertisement = record.seq
             elif record.topic == keys.GRANT:
                 is_regranted |= self._grant(record)
             elif record.topic == keys.QUEUE:

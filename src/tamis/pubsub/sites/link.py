@@ -19,6 +19,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log.contract import (
     EVENTS,
     MOST_ENTRIES,
+    MOST_READ_BYTES,
     QUEUES,
     STATE,
     Entry,
@@ -39,6 +40,7 @@ from tamis.pubsub.records import (
     LINK_KEEP_SECONDS,
     ROLLBACK,
     Delivery,
+    Drops,
     EventHeader,
     Fields,
     Place,
@@ -72,7 +74,11 @@ STEP_SECONDS = 0.3
 """After so long a step ends with the record at hand: one that takes longer counts as a silent neighbour."""
 SIGN_SECONDS = 1.0
 GOSSIP_SECONDS = 0.2
-"""While events come, the link asks for news about sites at most this often: a request for each topic."""
+"""While events come, the link asks for news about sites at most this often."""
+NEWS_AT_ONCE = 1_000
+"""If a neighbour's state has changed in so many places, its topics are asked for one by one."""
+TOLD_TOPICS = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
+"""In the order in which they are written here: what vouches for a record comes behind it."""
 TRIM_EVERY = 50
 TRIM_BYTES = 8 << 20
 """Old records of positions and seen numbers are removed after so many appends, or bytes of them."""
@@ -154,6 +160,9 @@ class Link:
         self._arrivals = arrivals
         self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
+        """Of each topic, the last record that was looked at."""
+        self._state_until: int | None = None
+        """All that the neighbour told up to this number was looked at; None if that is not known."""
         self.copied = 0
         """How many parts of what sites tell were copied: a step that does this is slow, but not silent."""
         self.has_told_all = False
@@ -162,6 +171,8 @@ class Link:
         self._headers = Headers(neighbour, self._here, settings.partitions, hops)
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
+        self._was_away = True
+        """Whether the neighbour may have dropped events behind the last one that was taken."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
         self._taken: dict[str, Taken] = {}
@@ -181,6 +192,7 @@ class Link:
             taken = await self._take(there)
         except (LogError, RecordError) as error:
             self.trouble = str(error)
+            self._was_away = True
             raise
         self.trouble = None
         return taken
@@ -222,7 +234,7 @@ class Link:
         is_shorter = self._cursor is not None and end < self._cursor.after
         if self._generation != self._there.generation or is_shorter:
             self._generation = self._there.generation
-            self._told.clear()
+            self._look_at_all_again()
             self._cursor = None
             self._signed_at = self._gossiped_at = None
         return self._there
@@ -244,13 +256,39 @@ class Link:
     # --- what sites tell of themselves -------------------------------------------------------------
 
     async def _gossip(self, there: Log) -> None:
+        """Copy what is new: with one request, as long as little has changed."""
+        if self._news.looks_again(self.neighbour):
+            self._look_at_all_again()
+        if not await self._gossip_at_once(there):
+            await self._gossip_by_topic(there)
+        self.has_told_all = True
+
+    async def _gossip_at_once(self, there: Log) -> bool:
+        """Copy what is new in all of the neighbour's state; False if that is too much, or not known."""
+        if (after := self._state_until) is None:
+            return False
+        told: list[Record] = []
+        while records := await there.read(STATE, after=after, most=NEWS_AT_ONCE):
+            after = records[-1].seq
+            told += [record for record in records if record.topic in TOLD_TOPICS]
+            is_much = len(told) > NEWS_AT_ONCE or sum(len(record.body) for record in told) > MOST_READ_BYTES
+            if is_much or len(records) == NEWS_AT_ONCE:
+                self._state_until = None
+                return False
+            if not told:
+                break
+        for topic in TOLD_TOPICS:
+            await self._copy(topic, [record for record in told if record.topic == topic])
+        self._state_until = after
+        return True
+
+    async def _gossip_by_topic(self, there: Log) -> None:
         """Copy what is new, in parts: a neighbour may tell more than this machine's memory holds.
 
         A record comes before those that vouch for it. So these are read first, some at a time, and written
         when all that was there by then is copied.
         """
-        if self._news.looks_again(self.neighbour):
-            self._told.clear()
+        end, copied = await there.end(STATE), self.copied
         vouching = {topic: await self._new_of(there, topic) for topic in (keys.LINKS, keys.HEARD)}
         for topic in (keys.INTEREST, keys.ADVERTISED):
             while records := await self._new_of(there, topic):
@@ -260,7 +298,19 @@ class Link:
             await self._copy(topic, records)
         while records := await self._new_of(there, keys.APPLIED):
             await self._copy(keys.APPLIED, records)
-        self.has_told_all = True
+        if self.copied == copied and not await self._has_news(there):
+            self._state_until = end
+
+    async def _has_news(self, there: Log) -> bool:
+        """Whether the neighbour tells anything that was not looked at, whatever a lagging replica says."""
+        for topic in TOLD_TOPICS:
+            if await there.read(STATE, topic=topic, after=self._told.get(topic, 0), most=1, to_end=True):
+                return True
+        return False
+
+    def _look_at_all_again(self) -> None:
+        self._told.clear()
+        self._state_until = None
 
     async def _new_of(self, there: Log, topic: str) -> list[Record]:
         return await there.read(STATE, topic=topic, after=self._told.get(topic, 0))
@@ -284,7 +334,7 @@ class Link:
         try:
             await append_each(self._log, STATE, entries)
         except LogError:
-            self._told.clear()  # it is unknown what is written: look at all of it again
+            self._look_at_all_again()  # it is unknown what is written
             raise
         self._told[topic] = records[-1].seq
         self.copied += 1
@@ -295,6 +345,9 @@ class Link:
         cursor, life = await self._position(there)
         records = await there.read(QUEUES, topic=self._topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken, began = 0, self._clock()
+        if not records and self._was_away:
+            await self._look_for_drops(there, cursor, life)
+            self._was_away = False
         for record in records:
             if record is not records[0] and self._clock() - began > STEP_SECONDS:
                 break
@@ -356,13 +409,32 @@ class Link:
     async def _missing(self, there: Log, cursor: LinkCursor, lane: str, first: int) -> Missing:
         """How much is missing before a delivery: a dropped gap may have stood for many events."""
         numbers = cursor.missing(lane, first)
-        if not numbers:
-            return _NOTHING
+        return _missing_of(await self._drops(there), lane, numbers) if numbers else _NOTHING
+
+    async def _drops(self, there: Log) -> Drops:
         drop, behind = ((topic, f"=40{token(self._here)}") for topic in (keys.DROP, keys.BEHIND))
         found = await there.last(STATE, [drop, behind])
-        drops = read_drops(found.get(drop), found.get(behind))
-        events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
-        return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
+        return read_drops(found.get(drop), found.get(behind))
+
+    async def _look_for_drops(self, there: Log, cursor: LinkCursor, life: str) -> None:
+        """Tell what was dropped behind the last event: it may be long until another one shows the gap."""
+        drops = await self._drops(there)
+        dropped = {
+            lane: numbers
+            for lane, following in drops.next.items()
+            if _LANE.fullmatch(lane) and (numbers := cursor.missing(lane, following))
+        }
+        # What is written down as dropped may still be there: then it is taken.
+        if not dropped or await there.read(
+            QUEUES, topic=self._topic, after=cursor.after, most=1, to_end=True
+        ):
+            return
+        if there.generation != self._generation:
+            return
+        missing = [_missing_of(drops, lane, numbers) for lane, numbers in dropped.items()]
+        expected = {**cursor.expected, **{lane: numbers.stop for lane, numbers in dropped.items()}}
+        told = Missing(sum(one.events for one in missing), sum(one.rollbacks for one in missing))
+        await self._store([], life, replace(cursor, expected=expected), told)
 
     async def _position(self, there: Log) -> tuple[LinkCursor, str]:
         """Where we are in the neighbour's queue, and which life its log has."""
@@ -632,6 +704,12 @@ class Link:
             return True
         is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
         return is_its_own and header.partition < MOST_PARTITIONS
+
+
+def _missing_of(drops: Drops, lane: str, numbers: range) -> Missing:
+    """How much is missing with some deliveries."""
+    events = max(0, len(numbers) + drops.beyond(lane, numbers.start, numbers.stop))
+    return Missing(events, drops.rolled_back(lane, numbers.start, numbers.stop))
 
 
 def _ranges(record: Record | None) -> Ranges:

@@ -250,8 +250,11 @@ class Network:
             # What is not found at first is told to be gone; what comes later is found later.
             to_end = self._looked_at is None
             await self._tell_advertisements(to_end)
-            while records := await self._log.read(
-                STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE, to_end=to_end
+            is_new = to_end or self._table.last_subscription > self._read
+            while is_new and (
+                records := await self._log.read(
+                    STATE, topic=keys.SUBSCRIPTION, after=self._read, most=READ_AT_ONCE, to_end=to_end
+                )
             ):
                 self._is_interest_told = False  # until it is: what fails on the way is told in a later step
                 self._interest.put_many((record.detail, record.body) for record in records)
@@ -292,8 +295,11 @@ class Network:
     async def _tell_advertisements(self, to_end: bool) -> None:
         """What publishers here advertise, as one record, if it has changed."""
         after = self._read_advertisements
-        while records := await self._log.read(
-            STATE, topic=keys.ADVERTISEMENT, after=after, most=READ_AT_ONCE, to_end=to_end
+        is_new = to_end or self._table.last_advertisement > after
+        while is_new and (
+            records := await self._log.read(
+                STATE, topic=keys.ADVERTISEMENT, after=after, most=READ_AT_ONCE, to_end=to_end
+            )
         ):
             for record in records:
                 self._advertisements.pop(record.detail, None)

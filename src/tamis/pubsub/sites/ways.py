@@ -7,7 +7,9 @@ for a while send an event over one link more, and none is dropped because each b
 responsible. A site takes a number from an origin once, so any graph is allowed.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Sequence
+from operator import attrgetter
 
 from tamis.pubsub import keys
 from tamis.pubsub.names import name_of, token
@@ -29,38 +31,40 @@ def topology_of(table: Table, here: str) -> Topology:
 
 
 def site_deliveries(
-    table: Table, here: str, matched: Matched, rows: Iterable[int], cursor: Cursor
+    table: Table, here: str, matched: Matched, rows: range, cursor: Cursor
 ) -> tuple[list[Wanted], dict[str, int]]:
     """What goes to neighbouring sites of some rows, and the numbers after that."""
-    sites = cursor.sites
     if not matched.sites and matched.are_plain:
-        return [], sites
+        return [], cursor.sites
+    sites = dict(cursor.sites)
+    numbered: dict[str, tuple[list[int], int]] = {}
+    """Of each site, the rows that it wants and the number of the first."""
+    for site in sorted(matched.sites):
+        every = matched.sites[site]
+        wanted = every[bisect_left(every, rows.start) : bisect_left(every, rows.stop)]
+        if wanted:
+            numbered[site] = wanted, sites.get(site, 0) + 1
+            sites[site] = sites.get(site, 0) + len(wanted)
     topology = topology_of(table, here)
-    sites = dict(sites)
     queues: dict[str, Wanted] = {}
-    ways: dict[str, Wanted] = {}
-    """The queue of each site's next hop."""
-    wanting, headers, nobody = matched.sites, matched.headers, ()
-    going: Iterable[int] = rows
-    if matched.are_plain:
-        going = [row for row in rows if row in wanting]
-    elif matched.came:  # most go no further
-        came = matched.came
-        going = [row for row in rows if row not in came or len(_targets_of(headers[row])) > 1]
-    for row in going:
-        header = headers[row]
-        if header is None or row in matched.dead:
-            continue
-        targets: list[Target] = [target for target in header.targets if target[0] != here]
-        for site in wanting.get(row, nobody):
-            sites[site] = number = sites.get(site, 0) + 1
-            targets.append((site, number))
-        for target in targets:
-            queue = ways.get(target[0])
-            if queue is None:
-                # Where no way is known, the event waits here under the site's own name.
-                name = f"{SITE}{token(topology.next_hop(target[0]) or target[0])}"
-                queue = ways[target[0]] = queues.setdefault(name, Wanted(name, 0, []))
+    ways = {site: _queue_to(site, topology) for site in numbered}
+    going: dict[int, list[Target]] = {}
+    if not matched.are_plain:
+        going = _onward(matched.headers, here, [row for row in rows if row not in matched.dead])
+    if not going and len(set(ways.values())) == len(ways):
+        alone = [
+            Wanted(ways[site], 0, wanted, to=(site, first)) for site, (wanted, first) in numbered.items()
+        ]
+        return sorted(alone, key=attrgetter("name")), sites
+    for site, (wanted, first) in numbered.items():
+        for number, row in enumerate(wanted, first):
+            going.setdefault(row, []).append((site, number))
+    for row in sorted(going):
+        for target in going[row]:
+            if target[0] not in ways:
+                ways[target[0]] = _queue_to(target[0], topology)
+            name = ways[target[0]]
+            queue = queues.setdefault(name, Wanted(name, 0, []))
             if (before := queue.targets.get(row)) is None:
                 queue.rows.append(row)
                 queue.targets[row] = (target,)
@@ -69,5 +73,17 @@ def site_deliveries(
     return [queues[name] for name in sorted(queues)], sites
 
 
-def _targets_of(header: EventHeader | None) -> tuple[Target, ...]:
-    return () if header is None else header.targets
+def _queue_to(site: str, topology: Topology) -> str:
+    """The queue of the next hop to a site. Where no way is known, events wait under the site's own name."""
+    return f"{SITE}{token(topology.next_hop(site) or site)}"
+
+
+def _onward(headers: Sequence[EventHeader | None], here: str, rows: Sequence[int]) -> dict[int, list[Target]]:
+    """Of the rows that go on to other sites, where each goes."""
+    distinct = {id(header): header for header in headers}  # many events share one
+    left = {
+        shared: [target for target in header.targets if target[0] != here]
+        for shared, header in distinct.items()
+        if header is not None
+    }
+    return {row: list(left[id(headers[row])]) for row in rows if left.get(id(headers[row]))}
