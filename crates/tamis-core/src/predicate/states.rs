@@ -29,6 +29,8 @@ pub struct States {
     pub fired: Vec<Vec<u32>>,
     /// Working memory.
     bits: Bits,
+    /// How many more keys may fire.
+    keys_left: usize,
 }
 
 pub struct StatesOfKind {
@@ -65,9 +67,18 @@ impl Fired for FiredKeys {
     }
 }
 
+/// More keys fire in the states of an attribute than may.
+#[derive(Debug)]
+pub struct TooManyKeys;
+
 impl Catalog {
     /// The states of an attribute; `None` where patterns or elements are looked for, which divide values in other ways.
-    pub fn states(&self, entry: &AttributeEntry) -> Option<States> {
+    /// The keys that fire in all states together are taken off those that are left.
+    pub fn states(
+        &self,
+        entry: &AttributeEntry,
+        keys_left: &mut usize,
+    ) -> Result<Option<States>, TooManyKeys> {
         let is_other = |kind: u32| !SCALARS.iter().any(|scalar| *scalar as u32 == kind);
         let expects_others = (0..32).any(|kind| entry.expected_kinds >> kind & 1 == 1 && is_other(kind));
         let is_expected = |kind: u32| entry.expected_kinds >> kind & 1 == 1;
@@ -75,7 +86,7 @@ impl Catalog {
             self.points_of(entry).iter().all(|table| table.of_elements == 0 && is_expected(table.kind));
         let are_ranges = self.cuts_of(entry).iter().all(|table| is_expected(table.kind));
         if entry.residual > 0 || expects_others || !are_values || !are_ranges || entry.clean != [0; 4] {
-            return None;
+            return Ok(None);
         }
         let absent = Some(entry.absent).filter(|bit| *bit != 0);
         let mut states = States {
@@ -83,25 +94,32 @@ impl Catalog {
             present: None,
             fired: vec![absent.into_iter().collect()],
             bits: Bits::default(),
+            keys_left: *keys_left,
         };
         if entry.expected_kinds == 0 {
             states.present = Some(1);
-            states.add(|bits, fired| self.fire_present(entry, Kind::Bool, bits, fired), self.bits);
+            states.add(|bits, fired| self.fire_present(entry, Kind::Bool, bits, fired), self.bits)?;
         }
         for kind in SCALARS {
             if entry.expected_kinds >> kind as u32 & 1 == 1 {
                 let first = states.fired.len() as u32;
                 let operands = match kind {
-                    Kind::Str => Operands::Texts(self.add_states_of_texts(entry, &mut states)),
-                    _ => Operands::Heads(self.add_states_of_heads(entry, kind, &mut states)),
+                    Kind::Str => Operands::Texts(self.add_states_of_texts(entry, &mut states)?),
+                    _ => Operands::Heads(self.add_states_of_heads(entry, kind, &mut states)?),
                 };
                 states.kinds[kind as usize] = Some(StatesOfKind { first, operands });
             }
         }
-        Some(states)
+        *keys_left = states.keys_left;
+        Ok(Some(states))
     }
 
-    fn add_states_of_heads(&self, entry: &AttributeEntry, kind: Kind, states: &mut States) -> Vec<u64> {
+    fn add_states_of_heads(
+        &self,
+        entry: &AttributeEntry,
+        kind: Kind,
+        states: &mut States,
+    ) -> Result<Vec<u64>, TooManyKeys> {
         let points = self.points_of(entry).iter().find(|table| table.kind == kind as u32);
         let cuts = self.cuts_of(entry).iter().find(|table| table.kind == kind as u32 && table.len > 0);
         let of_points = points.map_or(0..0, |table| table.first_entry..table.first_entry + table.entries);
@@ -117,22 +135,26 @@ impl Catalog {
                 point.into_iter().for_each(|point| self.fire_point(point, bits, fired));
                 cuts.into_iter().for_each(|table| self.fire_rank(table, rank, bits, fired));
             };
-            states.add(fire, self.bits);
+            states.add(fire, self.bits)
         };
         let cuts_below = |is_below: &dyn Fn(u64) -> bool| {
             cuts.map_or(0, |table| self.cuts.heads_of(table).partition_point(|head| is_below(*head))) as u32
         };
         for head in &heads {
-            fire(cuts_below(&|cut| cut < *head), None);
+            fire(cuts_below(&|cut| cut < *head), None)?;
             let key = key_of_head(kind, *head);
             let rank = cuts.map_or(0, |table| self.cuts.rank_of_key(table, key));
-            fire(rank, points.and_then(|table| self.points.find_ordered(table, key)));
+            fire(rank, points.and_then(|table| self.points.find_ordered(table, key)))?;
         }
-        fire(cuts_below(&|_| true), None);
-        heads
+        fire(cuts_below(&|_| true), None)?;
+        Ok(heads)
     }
 
-    fn add_states_of_texts(&self, entry: &AttributeEntry, states: &mut States) -> Vec<Box<str>> {
+    fn add_states_of_texts(
+        &self,
+        entry: &AttributeEntry,
+        states: &mut States,
+    ) -> Result<Vec<Box<str>>, TooManyKeys> {
         let is_of_texts = |kind: u32| kind == Kind::Str as u32;
         let points = self.points_of(entry).iter().find(|table| is_of_texts(table.kind));
         let cuts = self.cuts_of(entry).iter().find(|table| is_of_texts(table.kind) && table.len > 0);
@@ -149,29 +171,31 @@ impl Catalog {
                 point.into_iter().for_each(|point| self.fire_point(point, bits, fired));
                 cuts.into_iter().for_each(|table| self.fire_rank(table, rank, bits, fired));
             };
-            states.add(fire, self.bits);
+            states.add(fire, self.bits)
         };
         let texts: Vec<Box<str>> =
             texts.into_iter().map(|text| String::from_utf8_lossy(text).into()).collect();
         for text in &texts {
             let below = |place: &u64| text_at(*place, &self.pool) < text.as_bytes();
-            fire(of_cuts.partition_point(below) as u32, None);
+            fire(of_cuts.partition_point(below) as u32, None)?;
             let rank = cuts.map_or(0, |table| self.cuts.rank_of_text(table, text, &self.pool));
             let value = ValueRef::Str(text);
-            fire(rank, points.and_then(|table| self.points.find(table, value, &self.pool)));
+            fire(rank, points.and_then(|table| self.points.find(table, value, &self.pool)))?;
         }
-        fire(of_cuts.len() as u32, None);
-        texts
+        fire(of_cuts.len() as u32, None)?;
+        Ok(texts)
     }
 }
 
 impl States {
     /// Adds a state.
-    fn add(&mut self, fire: impl FnOnce(&mut Bits, &mut FiredKeys), bits: u32) {
+    fn add(&mut self, fire: impl FnOnce(&mut Bits, &mut FiredKeys), bits: u32) -> Result<(), TooManyKeys> {
         let mut fired = FiredKeys::default();
         self.bits.reset(bits as usize);
         fire(&mut self.bits, &mut fired);
         fired.0.sort_unstable();
+        self.keys_left = self.keys_left.checked_sub(fired.0.len()).ok_or(TooManyKeys)?;
         self.fired.push(fired.0);
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::predicate::catalog::Catalog;
 use crate::predicate::interval_tree::NONE;
-use crate::predicate::states::States;
+use crate::predicate::states::{States, TooManyKeys};
 
 pub(super) struct Attributes {
     /// As in the catalog.
@@ -26,14 +26,12 @@ impl Attributes {
     /// `None` if there are documents, or there may be more states than this in all, or more keys that fire in them.
     pub fn new(catalog: &Catalog, most_states: usize, most_fired: usize) -> Option<Self> {
         let mut of_intervals = FxHashMap::default();
-        let (mut all, mut states, mut fired) = (Vec::with_capacity(catalog.terms.len()), 0, 0);
+        let (mut all, mut states, mut keys_left) = (Vec::with_capacity(catalog.terms.len()), 0, most_fired);
         for (at, entry) in (0..).zip(catalog.terms.iter()) {
-            // On average, half of the cuts lie on the right side of a state.
             let cuts: usize = catalog.cuts_of(entry).iter().map(|table| table.len as usize).sum();
             let points: usize = catalog.points_of(entry).iter().map(|table| table.entries as usize).sum();
             states += 2 * (cuts + points) + 2;
-            fired += (cuts + points) * cuts;
-            if states > most_states || fired > most_fired {
+            if states > most_states {
                 return None;
             }
             for table in catalog.cuts_of(entry) {
@@ -46,13 +44,13 @@ impl Attributes {
                     catalog.interval_lists.overlap(table.list, 0, table.len, &mut note);
                 }
             }
-            all.push(match catalog.states(entry) {
-                Some(listed) => {
+            all.push(match catalog.states(entry, &mut keys_left) {
+                Ok(Some(listed)) => {
                     let states_of_keys = states_of_keys(&listed);
                     AttributeStates::Listed(Box::new(listed), states_of_keys)
                 }
-                None if catalog.has_documents(entry) => return None,
-                None => AttributeStates::Unlisted,
+                Ok(None) if !catalog.has_documents(entry) => AttributeStates::Unlisted,
+                Ok(None) | Err(TooManyKeys) => return None,
             });
         }
         let first_bits = catalog.terms.iter().map(|entry| entry.first_bit).collect();

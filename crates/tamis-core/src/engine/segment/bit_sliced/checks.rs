@@ -73,22 +73,23 @@ impl ValueCheck {
     pub fn of_value(literal: &Literal, states: &States, term: u32) -> Option<ValueCheck> {
         let Truth::States(truth) = &literal.truth else { return None };
         let mut any = vec![];
-        if truth[0] {
+        if truth.has(0) {
             any.push(ValueCheck::Absent(term));
         }
-        if states.present.is_some_and(|state| truth[state as usize]) {
+        if states.present.is_some_and(|state| truth.has(state)) {
             any.push(ValueCheck::Present(term));
         }
         for (kind, of) in SCALARS.into_iter().zip(&states.kinds) {
             let Some(StatesOfKind { first, operands }) = of else { continue };
-            let truth = &truth[*first as usize..];
+            let truth = |states: usize| (*first..first + states as u32).map(|state| truth.has(state));
             match operands {
                 Operands::Heads(heads) => {
                     // Integers that have no leading bits of their own must lie outside all operands.
                     if kind == Kind::Number && !are_near(heads) {
                         return None;
                     }
-                    let ranges = true_runs(&truth[..2 * heads.len() + 1]);
+                    let truth: Vec<bool> = truth(2 * heads.len() + 1).collect();
+                    let ranges = true_runs(&truth);
                     let ranges =
                         ranges.filter_map(|(from, to)| Some((lowest(from, heads)?, highest(to, heads)?)));
                     any.extend(
@@ -96,11 +97,11 @@ impl ValueCheck {
                     );
                 }
                 Operands::Texts(texts) => {
-                    let (between, equal) = (truth.iter().step_by(2), truth.iter().skip(1).step_by(2));
-                    if between.take(texts.len() + 1).any(|holds| *holds) {
+                    let truth = || truth(2 * texts.len() + 1);
+                    if truth().step_by(2).any(|holds| holds) {
                         return None;
                     }
-                    let equal = texts.iter().zip(equal).filter(|(_, holds)| **holds);
+                    let equal = texts.iter().zip(truth().skip(1).step_by(2)).filter(|(_, holds)| *holds);
                     any.extend(equal.map(|(text, _)| ValueCheck::Text(term, text.clone())));
                 }
             }

@@ -24,15 +24,26 @@ pub(super) fn clauses(formula: &Formula, most: usize) -> Option<Vec<Clause>> {
             all
         }
         Formula::Or(parts) => {
-            let mut all: Vec<Clause> = vec![vec![]];
+            // Parts of one clause are one clause together; only the others multiply.
+            let (mut literals, mut several, mut alternatives) = (vec![], vec![], 1);
             for part in parts {
-                let further = clauses(part, most)?;
-                if all.len() * further.len() > most {
+                let mut of_part = clauses(part, most)?;
+                alternatives *= of_part.len();
+                match &mut of_part[..] {
+                    [only] => literals.append(only),
+                    _ => several.push(of_part),
+                }
+                if alternatives > most || literals.len() > MOST_LITERALS {
                     return None;
                 }
-                let joined =
-                    all.iter().flat_map(|clause| further.iter().filter_map(|more| either(clause, more)));
-                all = joined.collect();
+            }
+            let mut all: Vec<Clause> = any_of(literals).into_iter().collect();
+            for further in several {
+                let join = |clause: &Clause, more: &Clause| any_of(clause.iter().chain(more).cloned());
+                all = all
+                    .iter()
+                    .flat_map(|clause| further.iter().filter_map(|more| join(clause, more)))
+                    .collect();
             }
             all
         }
@@ -56,7 +67,9 @@ pub(super) fn necessary_clauses(
                 parts.iter().map(|part| necessary_clauses(part, most, odds)).collect();
             let least = parts.iter().map(Vec::len).min().unwrap_or(0);
             let nth = |at: usize| {
-                parts.iter().try_fold(vec![], |clause: Clause, clauses| either(&clause, &clauses[at]))
+                let literals = || parts.iter().flat_map(|clauses| &clauses[at]);
+                // Many literals may be few in the end, but need not be looked at for that.
+                any_of((literals().count() <= 4 * MOST_LITERALS).then(|| literals().cloned())?)
             };
             (0..least).filter_map(nth).collect()
         }
@@ -67,10 +80,9 @@ pub(super) fn necessary_clauses(
     clauses
 }
 
-/// The clause that holds if one of two does; `None` if it always holds.
-fn either(a: &Clause, b: &Clause) -> Option<Clause> {
-    let literals = a.iter().chain(b).cloned().map(Formula::Literal).collect();
-    match Formula::join(literals, false) {
+/// The clause that holds if one of these literals does; `None` if it always holds.
+fn any_of(literals: impl IntoIterator<Item = Literal>) -> Option<Clause> {
+    match Formula::join(literals.into_iter().map(Formula::Literal).collect(), false) {
         Formula::True => None,
         Formula::False => Some(vec![]),
         Formula::Literal(literal) => Some(vec![literal]),

@@ -4,16 +4,26 @@
 //! access entry and its code. Parts of a formula that look at one attribute only become one literal: a table of the states in
 //! which it holds. So `x >= 3 AND x < 7 AND x != 5` is one literal.
 
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
 use super::attributes::{AttributeStates, Attributes};
+use super::state_set::StateSet;
 use crate::engine::segment::layout::{ACCEPTS, Layout};
 use crate::engine::segment::program::{ACCEPT, CodeKind, EVEN, Leaf, ODD, REJECT, THRESHOLD};
 use crate::predicate::catalog::TRUE_BIT;
 
-/// A formula with more nodes than this is given up: shared subexpressions are written out.
-const MOST_NODES: usize = 4096;
+/// A formula with more nodes than this is given up: shared subexpressions are written out. So is a layout with more in all.
+const MOST_NODES: usize = 1024;
+const MOST_NODES_IN_ALL: usize = 64 * 1024;
 
-/// No more alternatives are written out for a parity or a threshold.
+/// Words of all sets of states together.
+const MOST_WORDS_OF_STATES: usize = 1 << 20;
+
+/// No more alternatives are written out for a threshold, and no more operands for a parity, which has two to that power.
 const MOST_ALTERNATIVES: usize = 16;
+const MOST_OF_PARITY: usize = 4;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Formula {
@@ -32,15 +42,15 @@ pub(super) struct Literal {
     pub truth: Truth,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Truth {
-    /// Whether it holds, by state.
-    States(Vec<bool>),
+    /// The states in which it holds.
+    States(Rc<StateSet>),
     /// For attributes without states: of the keys that a value fires.
     Keys(KeyTest),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum KeyTest {
     /// Whether a key fires, or whether it does not.
     Key(u32, bool),
@@ -56,20 +66,25 @@ impl KeyTest {
             KeyTest::Any(tests) => tests.iter().any(|test| test.holds(is_fired)),
         }
     }
+
+    /// Both, or either.
+    fn join(self, other: KeyTest, all: bool) -> KeyTest {
+        let mut tests = match self {
+            KeyTest::All(tests) if all => tests,
+            KeyTest::Any(tests) if !all => tests,
+            test => vec![test],
+        };
+        tests.push(other);
+        if all { KeyTest::All(tests) } else { KeyTest::Any(tests) }
+    }
 }
 
 impl Literal {
     /// Both, or either, of two tests of the same attribute.
     fn join(self, other: Literal, all: bool) -> Literal {
         let truth = match (self.truth, other.truth) {
-            (Truth::States(a), Truth::States(b)) => {
-                let joined = a.iter().zip(&b).map(|(a, b)| if all { *a && *b } else { *a || *b });
-                Truth::States(joined.collect())
-            }
-            (Truth::Keys(a), Truth::Keys(b)) => {
-                let tests = vec![a, b];
-                Truth::Keys(if all { KeyTest::All(tests) } else { KeyTest::Any(tests) })
-            }
+            (Truth::States(a), Truth::States(b)) => Truth::States(a.joined(&b, all).into()),
+            (Truth::Keys(a), Truth::Keys(b)) => Truth::Keys(a.join(b, all)),
             _ => unreachable!("an attribute has states or not"),
         };
         Literal { attribute: self.attribute, truth }
@@ -78,9 +93,7 @@ impl Literal {
     /// In which share of the states it holds: a guess at how often.
     pub fn share(&self) -> f64 {
         match &self.truth {
-            Truth::States(states) => {
-                states.iter().filter(|holds| **holds).count() as f64 / states.len() as f64
-            }
+            Truth::States(states) => states.count() as f64 / states.states() as f64,
             Truth::Keys(_) => 0.3,
         }
     }
@@ -89,7 +102,8 @@ impl Literal {
     pub fn share_of_present(&self) -> f64 {
         match &self.truth {
             Truth::States(states) => {
-                states[1..].iter().filter(|holds| **holds).count() as f64 / (states.len() - 1).max(1) as f64
+                let present = states.count() - states.has(0) as usize;
+                present as f64 / (states.states() - 1).max(1) as f64
             }
             Truth::Keys(_) => 0.3,
         }
@@ -98,7 +112,7 @@ impl Literal {
     /// 1 if it holds without a value.
     pub fn share_of_absent(&self) -> f64 {
         match &self.truth {
-            Truth::States(states) => states[0] as u32 as f64,
+            Truth::States(states) => states.has(0) as u32 as f64,
             Truth::Keys(_) => 0.0,
         }
     }
@@ -109,7 +123,8 @@ impl Formula {
     pub fn join(parts: Vec<Formula>, all: bool) -> Formula {
         let (neutral, decided) =
             if all { (Formula::True, Formula::False) } else { (Formula::False, Formula::True) };
-        let (mut literals, mut others): (Vec<Literal>, Vec<Formula>) = (vec![], vec![]);
+        let (mut literals, mut others): (Vec<Option<Literal>>, Vec<Formula>) = (vec![], vec![]);
+        let mut place_of: FxHashMap<u32, usize> = FxHashMap::default();
         let mut waiting = parts;
         waiting.reverse();
         while let Some(part) = waiting.pop() {
@@ -119,26 +134,26 @@ impl Formula {
                 Formula::And(parts) if all => waiting.extend(parts.into_iter().rev()),
                 Formula::Or(parts) if !all => waiting.extend(parts.into_iter().rev()),
                 Formula::Literal(literal) => {
-                    match literals.iter().position(|known| known.attribute == literal.attribute) {
-                        Some(at) => {
-                            let known = literals.swap_remove(at);
-                            literals.push(known.join(literal, all));
+                    let place = *place_of.entry(literal.attribute).or_insert(literals.len());
+                    match literals.get_mut(place) {
+                        Some(known) => {
+                            *known = known.take().map(|known| known.join(literal, all));
                         }
-                        None => literals.push(literal),
+                        None => literals.push(Some(literal)),
                     }
                 }
                 other => others.push(other),
             }
         }
         let mut parts = vec![];
-        for literal in literals {
+        for literal in literals.into_iter().flatten() {
             match literal.truth {
-                Truth::States(ref states) if states.iter().all(|holds| *holds) => {
+                Truth::States(ref states) if states.is_all() => {
                     if !all {
                         return decided;
                     }
                 }
-                Truth::States(ref states) if states.iter().all(|holds| !holds) => {
+                Truth::States(ref states) if states.is_empty() => {
                     if all {
                         return decided;
                     }
@@ -183,19 +198,34 @@ pub(super) struct Formulas<'a> {
     attributes: &'a Attributes,
     /// By unit, less those that are remembered: the access entry that leads to it.
     access: Vec<Option<(Reached, Leaf)>>,
+    /// Of the unit at hand, and of all.
     nodes: usize,
+    nodes_in_all: usize,
+    /// How many words more sets of states may take.
+    words_left: usize,
 }
 
 /// Part of a tree that is written as jumps, and where it leads.
 struct Block {
     /// Its first leaf.
     at: u32,
-    formula: Formula,
+    /// What it is all or any of.
+    parts: Vec<Formula>,
+    all: bool,
     if_true: u32,
     if_false: u32,
 }
 
 impl Block {
+    fn formula(self) -> Formula {
+        Formula::join(self.parts, self.all)
+    }
+
+    /// What it is all, or any, of.
+    fn parts_of(self, all: bool) -> Vec<Formula> {
+        if self.all == all || self.parts.len() == 1 { self.parts } else { vec![self.formula()] }
+    }
+
     /// Whether it and the next are all, or any, of one part: then both lead to the same place if that fails, or holds.
     fn joins(&self, next: &Block) -> Option<bool> {
         if self.if_true == next.at && self.if_false == next.if_false {
@@ -224,20 +254,25 @@ impl<'a> Formulas<'a> {
                 }
             }
         }
-        Self { layout, attributes, access, nodes: 0 }
+        let words_left = MOST_WORDS_OF_STATES;
+        Self { layout, attributes, access, nodes: 0, nodes_in_all: 0, words_left }
     }
 
-    /// What makes a unit true; `None` if that is too long.
+    /// What makes a unit true; `None` if that is too long, or all together are.
     pub fn of_unit(&mut self, unit: u32) -> Option<Formula> {
         self.nodes = 0;
         self.unit(unit)
     }
 
-    fn unit(&mut self, unit: u32) -> Option<Formula> {
+    /// Counts a node; `None` if there are too many.
+    fn count_node(&mut self) -> Option<()> {
         self.nodes += 1;
-        if self.nodes > MOST_NODES {
-            return None;
-        }
+        self.nodes_in_all += 1;
+        (self.nodes <= MOST_NODES && self.nodes_in_all <= MOST_NODES_IN_ALL).then_some(())
+    }
+
+    fn unit(&mut self, unit: u32) -> Option<Formula> {
+        self.count_node()?;
         let code = self.code(unit)?;
         let Some(place) = unit.checked_sub(self.layout.remembered) else { return Some(code) };
         // A unit that nothing leads to is never true.
@@ -284,23 +319,22 @@ impl<'a> Formulas<'a> {
         for (at, &[leaf, jump]) in (0..).zip(steps) {
             let (next, other) = (target(at + 1), target(jump >> 1));
             let (if_true, if_false) = if jump & 1 == 1 { (next, other) } else { (other, next) };
-            blocks.push(Block { at, formula: self.leaf(Leaf(leaf))?, if_true, if_false });
+            blocks.push(Block { at, parts: vec![self.leaf(Leaf(leaf))?], all: true, if_true, if_false });
             // What ends here may complete what began before.
             while let [.., first, second] = &blocks[..]
                 && let Some(all) = first.joins(second)
                 && !steps[..first.at as usize].iter().any(|[_, jump]| target(jump >> 1) == second.at)
             {
                 let (Some(second), Some(first)) = (blocks.pop(), blocks.pop()) else { return None };
-                let formula = Formula::join(vec![first.formula, second.formula], all);
-                blocks.push(Block { at: first.at, formula, ..second });
+                let (at, if_true, if_false) = (first.at, second.if_true, second.if_false);
+                let mut parts = first.parts_of(all);
+                parts.extend(second.parts_of(all));
+                blocks.push(Block { at, parts, all, if_true, if_false });
             }
         }
-        match &mut blocks[..] {
-            [whole] if (whole.if_true, whole.if_false) == (ACCEPT, REJECT) => {
-                Some(std::mem::replace(&mut whole.formula, Formula::True))
-            }
-            _ => None,
-        }
+        let whole = blocks.pop()?;
+        let is_whole = blocks.is_empty() && (whole.if_true, whole.if_false) == (ACCEPT, REJECT);
+        is_whole.then(|| whole.formula())
     }
 
     fn leaf(&mut self, leaf: Leaf) -> Option<Formula> {
@@ -312,7 +346,7 @@ impl<'a> Formulas<'a> {
 
     /// That a key fires, or that it does not.
     fn key(&mut self, key: u32, wanted: bool) -> Option<Formula> {
-        self.nodes += 1;
+        self.count_node()?;
         if key == TRUE_BIT {
             return Some(if wanted { Formula::True } else { Formula::False });
         }
@@ -322,10 +356,12 @@ impl<'a> Formulas<'a> {
         };
         let truth = match &self.attributes.all[attribute as usize] {
             AttributeStates::Listed(states, states_of_keys) => {
-                let mut truth = vec![!wanted; states.fired.len()];
+                let states = states.fired.len();
+                self.words_left = self.words_left.checked_sub(StateSet::words_of(states))?;
+                let mut truth = StateSet::new(states, !wanted);
                 let firing = states_of_keys.get(&key).map_or(&[][..], |states| states);
-                firing.iter().for_each(|state| truth[*state as usize] = wanted);
-                Truth::States(truth)
+                firing.iter().for_each(|state| truth.flip(*state));
+                Truth::States(truth.into())
             }
             AttributeStates::Unlisted => Truth::Keys(KeyTest::Key(key, wanted)),
         };
@@ -342,7 +378,7 @@ fn size(formula: &Formula) -> usize {
 
 /// That an odd or even number of children is true, where each child comes as "true" and "false".
 fn odd_or_even(leaves: Vec<Formula>, odd: bool) -> Option<Formula> {
-    if 1 << (leaves.len() / 2) > MOST_ALTERNATIVES {
+    if leaves.len() / 2 > MOST_OF_PARITY {
         return None;
     }
     let (mut even, mut odd_so_far) = (Formula::True, Formula::False);

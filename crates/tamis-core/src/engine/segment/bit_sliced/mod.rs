@@ -26,6 +26,10 @@
 //!
 //! The plan is made of a layout when the first events have come, and is not stored. It declines events with sets of values,
 //! large integers, decimals, or values of kinds that no predicate expects: the layout answers those.
+//!
+//! An event waits while it is made, so everything that could grow faster than the rules has a limit: states, keys that fire in them,
+//! nodes of formulas, sets of states, bits that states set, words of rows. Beyond one of them, or if the result is much larger than
+//! the layout, there is no plan.
 
 mod attributes;
 mod checks;
@@ -33,6 +37,7 @@ mod clauses;
 mod formula;
 mod lanes;
 mod rows;
+mod state_set;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -59,8 +64,13 @@ use crate::predicate::states::{FiredKeys, Operands, States, StatesOfKind};
 /// Segments with more rules have no such plan.
 pub const MOST_RULES: usize = 1024;
 /// States of all attributes together, and keys that fire in them.
-const MOST_STATES: usize = 128 * 1024;
-const MOST_FIRED: usize = 32 * 1024 * 1024;
+const MOST_STATES: usize = 64 * 1024;
+const MOST_FIRED: usize = 4 << 20;
+/// Tests of what values of attributes without states fire, in all: each is made for each event.
+const MOST_TESTS_OF_KEYS: usize = 64;
+/// The plan takes no more memory than so many layouts, or than this.
+const MOST_LAYOUTS: usize = 6;
+const MOST_BYTES_OF_SMALL: usize = 1 << 20;
 /// Clauses of one rule.
 const MOST_CLAUSES: usize = 8;
 /// Clauses of a conjunction if words do not stay in registers: what passes them is decided from the values themselves.
@@ -409,7 +419,7 @@ impl BitSliced {
     /// The plan for a layout; `None` if it has too many rules or states, or rules that are too long.
     pub fn new(layout: &Layout) -> Option<Self> {
         let with_rows = (0..layout.units()).filter(|unit| !layout.rows_of(*unit).is_empty());
-        if with_rows.clone().count() > MOST_RULES {
+        if with_rows.clone().take(MOST_RULES + 1).count() > MOST_RULES {
             return None;
         }
         let attributes = Attributes::new(&layout.catalog, MOST_STATES, MOST_FIRED)?;
@@ -433,7 +443,9 @@ impl BitSliced {
         if from_values {
             made = rules(FEW_CLAUSES);
         }
-        PlanBuilder::new(&layout.catalog, &attributes, &odds).finish(made, from_values)
+        let plan = PlanBuilder::new(&layout.catalog, &attributes, &odds).finish(made, from_values)?;
+        let of_layout: usize = layout.bytes().iter().map(|(_, bytes)| bytes).sum();
+        (plan.bytes() <= (MOST_LAYOUTS * of_layout).max(MOST_BYTES_OF_SMALL)).then_some(plan)
     }
 }
 
@@ -610,9 +622,7 @@ impl<'a> PlanBuilder<'a> {
         let mut attribute = Attribute { others: plan.others.len() as u32, ..UNKNOWN };
         let when_absent = match &self.attributes.all[at] {
             AttributeStates::Listed(states, _) => {
-                let rows: Option<Vec<u16>> =
-                    (0..states.fired.len()).map(|state| self.rows.row(&literals.of_state(state))).collect();
-                let rows = rows?;
+                let rows = self.rows.rows_of_states(&literals, states.fired.len())?;
                 let present = states.present.map_or(NOTHING, |state| rows[state as usize] as u32);
                 let kinds = add_kinds(states, &rows, &mut attribute, plan);
                 plan.others.push(Others::Rows(OtherRows { kinds, present }));
@@ -628,6 +638,9 @@ impl<'a> PlanBuilder<'a> {
                     tests.push((test, self.rows.row(&bits)?));
                 }
                 plan.tests_of_keys += tests.len();
+                if plan.tests_of_keys > MOST_TESTS_OF_KEYS {
+                    return None;
+                }
                 plan.others.push(Others::Unlisted(Unlisted { entry: at, tests }));
                 self.rows.row(&when_absent)?
             }
@@ -650,12 +663,14 @@ fn add_kinds(states: &States, rows: &[u16], attribute: &mut Attribute, plan: &mu
         let first_row = plan.row_of_state.len() as u32;
         match operands {
             Operands::Heads(heads) => {
+                // An integer without leading bits of its own may equal an operand that no state stands for.
+                let has_all = are_near(heads);
                 let (heads, rows) = that_matter(heads, rows);
                 let first = plan.heads.len() as u32;
                 plan.heads.extend(&heads);
                 plan.row_of_state.extend(&rows);
                 kinds[kind] = OfKind { first_row, first, len: heads.len() as u32 };
-                if kind == Kind::Number as usize {
+                if kind == Kind::Number as usize && has_all {
                     add_integers(&heads, &rows, attribute, plan);
                 }
             }
@@ -692,9 +707,6 @@ fn that_matter<T: Clone>(operands: &[T], rows: &[u16]) -> (Vec<T>, Vec<u16>) {
 
 /// Gives an attribute a table of integers if its operands are near to each other.
 fn add_integers(heads: &[u64], rows: &[u16], attribute: &mut Attribute, plan: &mut BitSliced) {
-    if !are_near(heads) {
-        return;
-    }
     let (low, high) = ends(heads);
     let (low, high) = (low.floor() as i64 - 1, high.ceil() as i64 + 1);
     let first = plan.row_of_integer.len();

@@ -15,6 +15,12 @@ use rustc_hash::FxHashMap;
 use super::formula::{KeyTest, Literal, Truth};
 use super::lanes::{Pair, Register};
 
+/// Words of rows beyond the first few, in all: most rows have none.
+const MOST_FURTHER_WORDS: usize = 64 * 1024;
+
+/// Bits that the states of all attributes set, each counted for each literal that does.
+const MOST_SET: usize = 4 << 20;
+
 /// An event never has more words, with the spare ones at the end.
 pub(super) const MOST_WORDS: usize = 512;
 
@@ -131,6 +137,8 @@ impl Rows {
 pub(super) struct RowsBuilder {
     rows: Rows,
     known: FxHashMap<Vec<(u16, u64)>, u16>,
+    further_words: usize,
+    set: usize,
 }
 
 impl RowsBuilder {
@@ -140,7 +148,16 @@ impl RowsBuilder {
             more: vec![vec![]],
             wide: vec![],
         };
-        Self { rows, known: FxHashMap::from_iter([(vec![], 0)]) }
+        Self { rows, known: FxHashMap::from_iter([(vec![], 0)]), further_words: 0, set: 0 }
+    }
+
+    /// The rows of all states of an attribute; `None` if they would be too much.
+    pub fn rows_of_states(&mut self, literals: &BitsOfLiterals, states: usize) -> Option<Vec<u16>> {
+        self.set += literals.bits_set();
+        if self.set > MOST_SET {
+            return None;
+        }
+        literals.by_state(states).iter().map(|bits| self.row(bits)).collect()
     }
 
     /// The row of a value that sets these bits; `None` if there are too many rows.
@@ -164,6 +181,10 @@ impl RowsBuilder {
             (row.words[at], row.masks[at]) = (*word, *mask);
         }
         if let Some(more) = set.get(INLINE..).filter(|more| !more.is_empty()) {
+            self.further_words += more.len();
+            if self.further_words > MOST_FURTHER_WORDS {
+                return None;
+            }
             row.more = u16::try_from(self.rows.more.len()).ok()?;
             self.rows.more.push(more.to_vec());
         }
@@ -181,22 +202,39 @@ impl RowsBuilder {
 #[derive(Default)]
 pub(super) struct BitsOfLiterals {
     literals: Vec<(Truth, Vec<u32>)>,
+    place_of: FxHashMap<Truth, usize>,
 }
 
 impl BitsOfLiterals {
     /// From now on this literal sets a bit where it holds.
     pub fn add(&mut self, literal: &Literal, bit: u32) {
-        match self.literals.iter_mut().find(|(truth, _)| *truth == literal.truth) {
-            Some((_, bits)) => bits.push(bit),
-            None => self.literals.push((literal.truth.clone(), vec![bit])),
+        match self.place_of.get(&literal.truth) {
+            Some(place) => self.literals[*place].1.push(bit),
+            None => {
+                self.place_of.insert(literal.truth.clone(), self.literals.len());
+                self.literals.push((literal.truth.clone(), vec![bit]));
+            }
         }
     }
 
-    /// The bits that are set in a state.
-    pub fn of_state(&self, state: usize) -> Vec<u32> {
-        let holds = |truth: &Truth| matches!(truth, Truth::States(states) if states[state]);
-        let holding = self.literals.iter().filter(|(truth, _)| holds(truth));
-        holding.flat_map(|(_, bits)| bits.iter().copied()).collect()
+    /// How many bits all states set.
+    fn bits_set(&self) -> usize {
+        let of_literal = |(truth, bits): &(Truth, Vec<u32>)| match truth {
+            Truth::States(states) => states.count() * bits.len(),
+            Truth::Keys(_) => 0,
+        };
+        self.literals.iter().map(of_literal).sum()
+    }
+
+    /// The bits that are set in each of so many states.
+    fn by_state(&self, states: usize) -> Vec<Vec<u32>> {
+        let mut set = vec![vec![]; states];
+        for (truth, bits) in &self.literals {
+            if let Truth::States(holding) = truth {
+                holding.iter().for_each(|state| set[state as usize].extend(bits));
+            }
+        }
+        set
     }
 
     /// The tests of keys, and the bits that each sets.

@@ -80,11 +80,16 @@ impl Draws {
     }
 }
 
+/// Integers that are floats, and their neighbours that are not.
+const LARGE: [i64; 5] = [(1 << 53) + 1, 1 << 60, (1 << 60) + 1, -(1 << 60) - 1, i64::MAX];
+
 /// A rule of up to ten predicates, joined by AND, OR of ANDs, AND of ORs, a threshold or XOR.
 fn rule(draws: &mut Draws) -> Expr {
     let mut predicate = || {
         let (attribute, operand) = (draws.below(12), draws.below(9) as i64 - 4);
-        match draws.below(12) {
+        match draws.below(14) {
+            12 => format!("a{attribute} = {}", LARGE[operand.unsigned_abs() as usize % LARGE.len()]),
+            13 => format!("a{attribute} > {}", LARGE[operand.unsigned_abs() as usize % LARGE.len()]),
             0 => format!("a{attribute} < {operand}"),
             1 => format!("a{attribute} >= {operand}.5"),
             2 => format!("a{attribute} BETWEEN {operand} AND {}", operand + 2),
@@ -124,6 +129,8 @@ fn event(draws: &mut Draws) -> testing::TestEvent {
             0 => continue,
             1 => Value::Float(draws.below(20) as f64 / 2.0 - 5.0),
             2 => Value::Int([i64::MIN, -100, 100, 1 << 53, i64::MAX][draws.below(5) as usize]),
+            3 => Value::Int(LARGE[draws.below(5) as usize]),
+            4 => Value::Float(LARGE[draws.below(5) as usize] as f64),
             _ => Value::Int(draws.below(11) as i64 - 5),
         };
         event.insert(attribute, value);
@@ -267,6 +274,85 @@ fn numbers_of_every_size_lead_to_their_rows() {
                 None => assert!(is_large, "{value:?} was declined"),
             }
         }
+    }
+}
+
+/// An operand that no float equals has no state of its own: integers are then not looked up in a table.
+#[test]
+fn integers_beyond_all_floats_are_told_apart() {
+    for far in [(1i64 << 53) + 1, (1 << 60) + 1, 1_234_567_890_123_456_789, i64::MAX, i64::MIN + 1] {
+        let texts = [
+            format!("x = {far}"),
+            format!("x <> {far}"),
+            format!("NOT x = {far}"),
+            format!("x IN (5, {far})"),
+            format!("x > {} AND x < {}", far - 1, far.saturating_add(1)),
+            "x = 5".into(),
+        ];
+        let exprs: Vec<Expr> = texts.iter().map(|text| parse(text).unwrap()).collect();
+        let mut terms = Terms::default();
+        let layout = layout_of(&exprs, &mut terms);
+        let plan = BitSliced::new(&layout).unwrap();
+        let near = [far - 1, far, far.saturating_add(1), 5, 4, 0].map(Value::Int);
+        for value in near.into_iter().chain([far as f64, 5.0, f64::INFINITY].map(Value::Float)) {
+            let event = testing::TestEvent::from([("x", value.clone())]);
+            let event = resolve(&event, &terms);
+            if let Some(found) = rows_found(&plan, &layout, &event, &mut Memory::default()) {
+                assert_eq!(found, rows_that_hold(&exprs, &event, &terms), "{value:?} {far}");
+            }
+        }
+    }
+}
+
+/// Written out, a parity has two to the power of its operands; the power must not wrap.
+#[test]
+fn long_parities_have_no_plan() {
+    for operands in [5, 31, 32, 33, 63, 64, 65, 68, 96, 128, 132] {
+        let parts: Vec<String> = (0..operands).map(|at| format!("(x{at} = 1)")).collect();
+        let exprs = [parse(&parts.join(" XOR ")).unwrap(), parse("y = 1").unwrap()];
+        assert!(BitSliced::new(&layout_of(&exprs, &mut Terms::default())).is_none(), "{operands}");
+    }
+}
+
+/// Rules of shapes whose plans could grow with the square of what they have: there is none, or it is small.
+#[test]
+fn a_plan_is_not_much_larger_than_the_layout() {
+    let mut draws = Draws(5);
+    let mut below = |bound: u64| draws.below(bound);
+    let list = |part: &mut dyn FnMut() -> String, count: usize, separator: &str| {
+        (0..count).map(|_| part()).collect::<Vec<_>>().join(separator)
+    };
+    let mut shapes: Vec<(&str, Vec<String>)> = vec![];
+    let number = |below: &mut dyn FnMut(u64) -> u64| below(1 << 40).to_string();
+    let set = |below: &mut dyn FnMut(u64) -> u64| list(&mut || number(below), 60, ", ");
+    shapes.push(("sets", (0..1000).map(|_| format!("id IN ({})", set(&mut below))).collect()));
+    let both = |below: &mut dyn FnMut(u64) -> u64| format!("(id IN ({}) AND c = {})", set(below), below(50));
+    shapes.push((
+        "either",
+        (0..400).map(|_| format!("{} OR {}", both(&mut below), both(&mut below))).collect(),
+    ));
+    let compared = |below: &mut dyn FnMut(u64) -> u64| format!("a{} > {}", below(20), below(1000));
+    let ands = |below: &mut dyn FnMut(u64) -> u64| format!("({})", list(&mut || compared(below), 8, " AND "));
+    shapes
+        .push(("ands", (0..1000).map(|_| format!("{} OR {}", ands(&mut below), ands(&mut below))).collect()));
+    let wide = |rule: usize, count: usize| {
+        (0..count).map(|at| format!("b{at} = {rule}")).collect::<Vec<_>>().join(" OR ")
+    };
+    shapes.push(("wide", (0..300).map(|rule| wide(rule, 100)).collect()));
+    shapes.push(("widest", vec![wide(1, 3000)]));
+    shapes.push(("and or", vec![format!("({}) OR y = 1", wide(1, 1500).replace(" OR ", " AND "))]));
+    shapes.push(("patterns", (0..500).map(|at| format!("t LIKE '%w{at}%'")).collect()));
+    let address = |below: &mut dyn FnMut(u64) -> u64| {
+        format!("'https://example.com/item/{:07}/index.html'", below(10_000_000))
+    };
+    let addresses = |below: &mut dyn FnMut(u64) -> u64| list(&mut || address(below), 60, ", ");
+    shapes.push(("addresses", (0..1000).map(|_| format!("url IN ({})", addresses(&mut below))).collect()));
+    for (name, texts) in shapes {
+        let exprs: Vec<Expr> = texts.iter().map(|text| parse(text).unwrap()).collect();
+        let layout = layout_of(&exprs, &mut Terms::default());
+        let of_layout: usize = layout.bytes().iter().map(|(_, bytes)| bytes).sum();
+        let bytes = BitSliced::new(&layout).map_or(0, |plan| plan.bytes());
+        assert!(bytes <= (6 * of_layout).max(1 << 20), "{name}: {bytes} bytes, the layout {of_layout}");
     }
 }
 
