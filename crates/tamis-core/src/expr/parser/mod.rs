@@ -474,17 +474,21 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The hint where words follow the first one of a name.
+    /// The hint where a few words follow the first one of a name.
     fn name_with_blanks(&self, first: &str) -> Option<String> {
+        const MOST_WORDS: usize = 8;
+        if !is_plain_word(first) {
+            return None;
+        }
         let text = self.cursor.text();
         let mut ahead = Cursor::within(text, self.cursor.token.start, text.len(), 0).ok()?;
-        let mut name = first.to_owned();
-        while ahead.token.kind == Kind::Word {
-            name = format!("{name} {}", ahead.lexeme());
+        let mut words = vec![first];
+        while ahead.token.kind == Kind::Word && words.len() <= MOST_WORDS {
+            words.push(ahead.lexeme());
             ahead.advance().ok()?;
         }
-        let is_one = is_plain_word(first) && ahead.at_operator();
-        is_one.then(|| format!("if this is one name, write it in backquotes: `{name}`"))
+        let name = || words.join(" ");
+        ahead.at_operator().then(|| format!("if this is one name, write it in backquotes: `{}`", name()))
     }
 
     /// The token cannot follow what was read.
