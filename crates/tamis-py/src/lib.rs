@@ -30,7 +30,8 @@ mod xml;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Dicts are read without locks of their own.
+#[pymodule(gil_used = true)]
 mod _kernel {
     #[pymodule_export]
     use crate::arrow_ffi::PyArrowStream;
