@@ -217,6 +217,35 @@ def test_small_answers_come_in_one_chunk(index: Index) -> None:
     assert found.column("subscription").num_chunks == 1
 
 
+def test_a_list_of_json_texts_is_read_as_single_events_are(index: Index) -> None:
+    """Each text is a line of its own, unless it has several, is blank, or is no text at all."""
+    plain = ['{"age": 17, "city": "Geneva"}', b'{"age": 70}', "{}", b'  {"city":"Gen\\u0065va","age":30}\r']
+    for events in (
+        plain,
+        [*plain[:3], '{"age": 30,\n"city": "Geneva"}'],
+        [*plain[:3], {"age": 30, "city": "Geneva"}],
+        [*plain[:3], tamis.Event({"age": 30, "city": "Geneva"})],
+    ):
+        assert index.match_batch(events).to_pydict() == PAIRS
+        assert index.count_batch(events).to_pylist() == [len(index.match(event)) for event in events]
+    for blank in ("", " ", b"\t", "\n", '{"a": "\ud800"}'):
+        with pytest.raises((tamis.EventError, UnicodeEncodeError)):
+            index.match_batch([*plain, blank])
+    assert index.match_batch([]).num_rows == 0
+
+
+def test_a_bad_text_of_a_list_is_named_by_its_row(index: Index) -> None:
+    events = [b'{"age": 20}'] * 3000
+    events[1234] = b'{"age": 1,, "b": 2}'
+    events[2345] = b"{"
+    with pytest.raises(tamis.EventError, match=r"^event 1234: .*line 1, column 11"):
+        index.match_batch(events)
+    with pytest.raises(tamis.EventError, match=r"^event 1: "):
+        index.match_batch(['{"age": 20}\n', "{"])
+    with pytest.warns(tamis.ValueWarning, match="row 1: "):
+        index.match_batch(["{}", '{"age": 1e400}'])
+
+
 def test_json_lines_are_read_as_single_events_are(index: Index) -> None:
     lines = ['{"age": 70, "city": "Gen\\u0065va"}', '{"city": "Geneva", "z": [1]}', "{}", '{"age": 18.5}']
     found = index.match_batch("\n\n".join(lines), lists=True)

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 use tamis_core::engine::batch::{
     BatchAnswer, BestMatchRows, Layout, MatchRows, Output, ask_events, count_by_subscription, list_type,
 };
@@ -99,6 +100,8 @@ enum Events<'e> {
     Read(Given),
     /// JSON, parsed by the thread that matches it, after this many lines of a file.
     Lines(&'e [u8], Skipped, usize),
+    /// A list of JSON texts, side by side as lines.
+    Rows(Vec<u8>, Skipped),
 }
 
 impl<'e> Batch<'e> {
@@ -114,6 +117,8 @@ impl<'e> Batch<'e> {
             Events::Lines(text.to_str()?.as_bytes(), skipped, lines_before)
         } else if let Ok(bytes) = events.cast::<PyBytes>() {
             Events::Lines(bytes.as_bytes(), skipped, lines_before)
+        } else if let Some(text) = events.cast::<PyList>().ok().and_then(side_by_side) {
+            Events::Rows(text, skipped)
         } else {
             Events::Read(Given::from_python(events, intervals, threads)?)
         };
@@ -144,8 +149,29 @@ impl<'e> Batch<'e> {
         const BYTES_OF_A_LINE: usize = 256;
         match &self.events {
             Events::Lines(text, ..) => text.len() / BYTES_OF_A_LINE,
+            Events::Rows(text, _) => text.len() / BYTES_OF_A_LINE,
             Events::Read(Given::Tables { batches, .. }) => batches.iter().map(|batch| batch.num_rows()).sum(),
             Events::Read(Given::Records(records)) => records.len(),
+        }
+    }
+
+    /// Calls `visit` with lines, and tells of the first that cannot be read.
+    fn visit_lines(
+        &self,
+        lines: &JsonLines<'_>,
+        terms: &Terms,
+        mut visit: impl FnMut(usize, &dyn EventSource) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match &self.weights {
+            None => visit(0, lines)?,
+            Some(_) => visit(0, &self.weighted(lines, None, terms)?)?,
+        }
+        match lines.fault() {
+            None => Ok(()),
+            Some(mut fault) => Err(match fault.row.take() {
+                Some(row) => Error::Event(format!("event {row}: {fault}")),
+                None => fault.into(),
+            }),
         }
     }
 
@@ -160,11 +186,11 @@ impl<'e> Batch<'e> {
         match &self.events {
             Events::Lines(text, skipped, lines_before) => {
                 let lines = JsonLines::new(text, terms, index.schema(), *skipped).after_lines(*lines_before);
-                match &self.weights {
-                    None => visit(0, &lines)?,
-                    Some(_) => visit(0, &self.weighted(&lines, None, terms)?)?,
-                }
-                lines.fault().map_or(Ok(()), |fault| Err(fault.into()))
+                self.visit_lines(&lines, terms, visit)
+            }
+            Events::Rows(text, skipped) => {
+                let lines = JsonLines::new(text, terms, index.schema(), *skipped).of_rows();
+                self.visit_lines(&lines, terms, visit)
             }
             Events::Read(Given::Tables { batches, intervals, cells }) => {
                 let mut first = 0;
@@ -197,6 +223,21 @@ impl<'e> Batch<'e> {
             }
         }
     }
+}
+
+/// The events of a list as JSON lines, if each is a text on one line.
+fn side_by_side(events: &Bound<'_, PyList>) -> Option<Vec<u8>> {
+    let events: Vec<_> = events.iter().collect();
+    let mut texts = Vec::with_capacity(events.len());
+    for event in &events {
+        let text = match event.cast::<PyBytes>() {
+            Ok(bytes) => bytes.as_bytes(),
+            Err(_) => event.cast::<PyString>().ok()?.to_str().ok()?.as_bytes(),
+        };
+        let is_line = memchr::memchr(b'\n', text).is_none() && !text.trim_ascii_start().is_empty();
+        texts.push(is_line.then_some(text)?);
+    }
+    Some(texts.join(&b'\n'))
 }
 
 /// How a batch is to be matched.
@@ -535,5 +576,10 @@ fn read_lines(text: &[u8]) -> Result<Vec<GivenRecord>, EventError> {
 
 /// The same exception, saying which event of a list it is about.
 fn in_row(py: Python<'_>, row: usize, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyUnicodeEncodeError>(py) {
+        // It cannot be made from a message.
+        let noted = error.value(py).call_method1("add_note", (format!("event {row}"),));
+        return noted.err().unwrap_or(error);
+    }
     PyErr::from_type(error.get_type(py), format!("event {row}: {}", error.value(py)))
 }

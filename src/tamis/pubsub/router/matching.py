@@ -226,24 +226,17 @@ def _match_run(
     dead: dict[int, str],
 ) -> None:
     query = Query("owners", now=records[run[0]].time)
-    try:
-        some = events if len(run) == len(events) else [events[row] for row in run]
-        answer = table.index.ask_batch(query, some)
-    except TamisError:
-        # Some event is none: find out which, and match the others.
-        good = []
-        for row in run:
-            try:
-                tamis.Event(events[row])
-            except TamisError as error:
-                dead[row] = str(error)
-            else:
-                good.append(row)
-        if len(good) == len(run):
-            raise
-        if good:
-            _match_run(table, records, events, good, found=found, dead=dead)
-        return
+    # Read as a whole: subscribers look at what no subscription does.
+    some, good = [], []
+    for row in run:
+        try:
+            some.append(tamis.Event(events[row]))
+        except TamisError as error:
+            dead[row] = str(error)
+        else:
+            good.append(row)
+    run = good
+    answer = table.index.ask_batch(query, some)
     if not answer.num_rows:
         return
     by_owner: dict[str, list[int]] = defaultdict(list)

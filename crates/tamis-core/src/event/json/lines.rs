@@ -42,6 +42,8 @@ pub struct JsonLines<'t> {
     made: OnceLock<Box<[Made]>>,
     /// How many lines of the file come before the text.
     lines_before: usize,
+    /// Whether the lines are the events of a list, which are known by their rows.
+    are_rows: bool,
     fault: Mutex<Option<(usize, EventError)>>,
     /// By row, what no value can hold.
     unreadable: Mutex<BTreeMap<usize, Unreadable>>,
@@ -82,6 +84,7 @@ impl<'t> JsonLines<'t> {
             lines,
             made: OnceLock::new(),
             lines_before: 0,
+            are_rows: false,
             fault: Mutex::new(None),
             unreadable: Mutex::default(),
         }
@@ -90,6 +93,20 @@ impl<'t> JsonLines<'t> {
     /// For a text that is a part of a file: this many lines come before it, and faults say where in the file they are.
     pub fn after_lines(self, lines_before: usize) -> Self {
         Self { lines_before, ..self }
+    }
+
+    /// For the events of a list, put side by side as lines: faults name their rows instead of lines.
+    ///
+    /// ```
+    /// use tamis_core::event::{Event, EventSource, Terms, json};
+    /// let terms = Terms::default();
+    /// let listed = json::JsonLines::new(b"{}\n{\n", &terms, None, json::Skipped::Checked).of_rows();
+    /// listed.fill(1, &mut Event::default());
+    /// let fault = listed.fault().unwrap();
+    /// assert_eq!((fault.row, fault.place.unwrap().line), (Some(1), 1));
+    /// ```
+    pub fn of_rows(self) -> Self {
+        Self { are_rows: true, ..self }
     }
 
     /// What is wrong with the first line that could not be read, of those that were asked for.
@@ -154,8 +171,12 @@ impl<'t> JsonLines<'t> {
         }
     }
 
-    /// Gives an error the number of its line in the whole text; column and byte stay those in the line.
+    /// Gives an error the number of its line in the whole text; column and byte stay those in the line. In a list, its row.
     fn put_line(&self, row: usize, error: &mut EventError) {
+        if self.are_rows {
+            error.row = Some(row);
+            return;
+        }
         // Some faults are those of the whole event; its line is known all the same.
         let place = error.place.get_or_insert(TextPlace { line: 1, column: 1, byte: 0 });
         let before = &self.text[..self.lines[row].start];
