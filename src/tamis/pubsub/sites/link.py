@@ -79,6 +79,8 @@ NEWS_AT_ONCE = 1_000
 """If a neighbour's state has changed in so many places, its topics are asked for one by one."""
 TOLD_TOPICS = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
 """In the order in which they are written here: what vouches for a record comes behind it."""
+VOUCHING_TOPICS = (keys.LINKS, keys.HEARD)
+"""Their records say that all which a site told before is known."""
 TRIM_EVERY = 50
 TRIM_BYTES = 8 << 20
 """Old records of positions and seen numbers are removed after so many appends, or bytes of them."""
@@ -264,22 +266,31 @@ class Link:
         self.has_told_all = True
 
     async def _gossip_at_once(self, there: Log) -> bool:
-        """Copy what is new in all of the neighbour's state; False if that is too much, or not known."""
+        """Copy what is new in all of the neighbour's state; False if that is too much, or not known.
+
+        A record that is replaced while others are read moves behind those that vouch for it. So if anything
+        was told, all that was there after the first read is read. No more: a busy state grows for ever.
+        """
         if (after := self._state_until) is None:
             return False
         told: list[Record] = []
-        while records := await there.read(STATE, after=after, most=NEWS_AT_ONCE):
+        until = end = 0
+        while records := await there.read(STATE, after=after, most=NEWS_AT_ONCE, to_end=bool(told)):
             after = records[-1].seq
             told += [record for record in records if record.topic in TOLD_TOPICS]
             is_much = len(told) > NEWS_AT_ONCE or sum(len(record.body) for record in told) > MOST_READ_BYTES
             if is_much or len(records) == NEWS_AT_ONCE:
                 self._state_until = None
                 return False
-            if not told:
+            if not until:
+                until, end = after, await there.end(STATE) if told else after
+            if after >= end:
                 break
         for topic in TOLD_TOPICS:
-            await self._copy(topic, [record for record in told if record.topic == topic])
-        self._state_until = after
+            # Those that came later may vouch for what comes later still: they are looked at again.
+            last = until if topic in VOUCHING_TOPICS else after
+            await self._copy(topic, [one for one in told if one.topic == topic and one.seq <= last])
+        self._state_until = until or after
         return True
 
     async def _gossip_by_topic(self, there: Log) -> None:
@@ -289,7 +300,7 @@ class Link:
         when all that was there by then is copied.
         """
         end, copied = await there.end(STATE), self.copied
-        vouching = {topic: await self._new_of(there, topic) for topic in (keys.LINKS, keys.HEARD)}
+        vouching = {topic: await self._new_of(there, topic) for topic in VOUCHING_TOPICS}
         for topic in (keys.INTEREST, keys.ADVERTISED):
             while records := await self._new_of(there, topic):
                 await self._copy(topic, records)
