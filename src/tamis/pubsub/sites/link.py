@@ -23,6 +23,7 @@ from tamis.pubsub.log.contract import (
     QUEUES,
     STATE,
     Entry,
+    FencedError,
     Key,
     Log,
     LogError,
@@ -159,6 +160,10 @@ class Link:
         self._signed_at: float | None = None
         self._gossiped_at: float | None = None
         self._signs = 0
+        self._last_sign: int | None = None
+        """The number that our last sign has in the neighbour's log."""
+        self._looks_again = False
+        """Whether all that the neighbour tells is to be looked at again."""
         self._arrivals = arrivals
         self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
@@ -242,25 +247,39 @@ class Link:
         return self._there
 
     async def _sign(self, there: Log) -> None:
-        """Show the neighbour that somebody takes its events."""
+        """Show the neighbour that somebody takes its events, and look whether the last sign is still there.
+
+        Nobody else writes it: if it is not there, or if the next one has a number that was there before, the
+        log is an older copy of itself, even where its server and its connection are the same. Or another
+        router of this site has signed, and may know more.
+        """
         now = self._clock()
         if self._signed_at is not None and now - self._signed_at < SIGN_SECONDS:
             return
         me = token(self._here)
         self._signs += 1
+        sign = Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))
         queue = (keys.QUEUE, f"=40{me}")
-        entries = [Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))]
         if not (record := (await there.last(STATE, [queue])).get(queue)) or record.body != self._limits:
-            entries.append(Entry(*queue, self._limits))
-        await append_each(there, STATE, entries)
+            await there.append(STATE, [Entry(*queue, self._limits)])
+        try:
+            fences = {} if self._last_sign is None else {sign.key: self._last_sign}
+            number = await there.append(STATE, [sign], fences)
+        except FencedError:
+            self._looks_again = True
+            number = await there.append(STATE, [sign])
+        if self._state_until is not None and number <= self._state_until:
+            self._looks_again = True
+        self._last_sign = number
         self._signed_at = now
 
     # --- what sites tell of themselves -------------------------------------------------------------
 
     async def _gossip(self, there: Log) -> None:
         """Copy what is new: with one request, as long as little has changed."""
-        if self._news.looks_again(self.neighbour):
+        if self._news.looks_again(self.neighbour) or self._looks_again:
             self._look_at_all_again()
+            self._looks_again = False
         if not await self._gossip_at_once(there):
             await self._gossip_by_topic(there)
         self.has_told_all = True
