@@ -22,6 +22,7 @@ from pubsub.logs import heard, run
 from pubsub.several_sites import Sites
 from servers import NatsServer
 from tamis.pubsub import keys
+from tamis.pubsub.confirmation import confirm
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.log.contract import MOST_ENTRIES
 from tamis.pubsub.operating import replay
@@ -254,6 +255,31 @@ def test_a_copy_with_our_last_sign_is_noticed_by_the_number_of_the_next(tmp_path
             await publish(await sites.sites["b"].publisher("bob"), 200)
             await sites.settle()
             assert await sites.heard(eve) == [{"n": 200}]
+
+    run(main)
+
+
+def test_a_site_tells_what_is_wanted_after_its_state_was_restored_under_it(tmp_path: Path) -> None:
+    """What it tells went on behind the number that was read last, and others know what it has forgotten."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await subscribe_at_a(sites, "TRUE")
+            sites.back_up("a")
+            for number in range(50):
+                await ann.subscribe("few", f"n > {number}")
+            await sites.settle()
+            restore(sites.path("a"), is_in_place=True)
+            await sites.step()
+            eve = await sites.sites["a"].subscriber("eve")
+            await eve.subscribe("few", "n < 0")
+            wanted = await sites.sites["a"].log.end(STATE)
+            assert not (await confirm(sites.sites["a"].log, "a", wanted, 0)).is_complete
+            await sites.settle()
+            assert (await confirm(sites.sites["a"].log, "a", wanted, 0)).is_complete
+            await publish(await sites.sites["b"].publisher("bob"), -1)
+            await sites.settle()
+            assert await sites.heard(eve) == [{"n": -1}]
 
     run(main)
 

@@ -209,6 +209,10 @@ class Link:
         self._open_log = open_log
         self._is_outdated = True
 
+    def look_again(self) -> None:
+        """Look at all that the neighbour tells again: less may be known here than before."""
+        self._looks_again = True
+
     async def close(self) -> None:
         """Let go of the neighbour's log."""
         if self._there is not None:
