@@ -76,6 +76,8 @@ STEP_SECONDS = 0.3
 SIGN_SECONDS = 1.0
 GOSSIP_SECONDS = 0.2
 """While events come, the link asks for news about sites at most this often."""
+DROPS_SECONDS = 1.0
+"""The link looks this often for what its neighbour has dropped."""
 NEWS_AT_ONCE = 1_000
 """If a neighbour's state has changed in so many places, its topics are asked for one by one."""
 TOLD_TOPICS = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
@@ -178,8 +180,9 @@ class Link:
         self._headers = Headers(neighbour, self._here, settings.partitions, hops)
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
-        self._was_away = True
-        """Whether the neighbour may have dropped events behind the last one that was taken."""
+        self._looked_for_drops_at: float | None = None
+        self._outdated: dict[str, int] = {}
+        """Numbers of lanes that the neighbour has written down for a queue that was rolled back since."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
         self._taken: dict[str, Taken] = {}
@@ -199,7 +202,6 @@ class Link:
             taken = await self._take(there)
         except (LogError, RecordError) as error:
             self.trouble = str(error)
-            self._was_away = True
             raise
         self.trouble = None
         return taken
@@ -376,12 +378,10 @@ class Link:
     # --- events ------------------------------------------------------------------------------------
 
     async def _take(self, there: Log) -> int:
+        await self._look_for_drops(there)
         cursor, life = await self._position(there)
         records = await there.read(QUEUES, topic=self._topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken, began = 0, self._clock()
-        if not records and self._was_away:
-            await self._look_for_drops(there, cursor, life)
-            self._was_away = False
         for record in records:
             if record is not records[0] and self._clock() - began > STEP_SECONDS:
                 break
@@ -450,25 +450,35 @@ class Link:
         found = await there.last(STATE, [drop, behind])
         return read_drops(found.get(drop), found.get(behind))
 
-    async def _look_for_drops(self, there: Log, cursor: LinkCursor, life: str) -> None:
-        """Tell what was dropped behind the last event: it may be long until another one shows the gap."""
-        drops = await self._drops(there)
-        dropped = {
-            lane: numbers
-            for lane, following in drops.next.items()
-            if _LANE.fullmatch(lane) and (numbers := cursor.missing(lane, following))
-        }
-        # What is written down as dropped may still be there: then it is taken.
-        if not dropped or await there.read(
-            QUEUES, topic=self._topic, after=cursor.after, most=1, to_end=True
-        ):
+    async def _look_for_drops(self, there: Log) -> None:
+        """Tell what was dropped at the end of a lane: it may be long until another event shows the gap.
+
+        From time to time, however it came about: a site need not notice that it was away.
+        """
+        now = self._clock()
+        if self._looked_for_drops_at is not None and now - self._looked_for_drops_at < DROPS_SECONDS:
             return
+        cursor, life = await self._position(there)
+        drops = await self._drops(there)
+        missing: dict[str, range] = {}
+        for lane, following in drops.next.items():
+            numbers = cursor.missing(lane, following)
+            if not numbers or not _LANE.fullmatch(lane) or following <= self._outdated.get(lane, 0):
+                continue
+            # What is written down as dropped may still be there, or more behind it: then it is taken.
+            partition = lane.partition(".")[0]
+            if not await there.read(
+                QUEUES, topic=self._topic, name=partition, after=cursor.after, most=1, to_end=True
+            ):
+                missing[lane] = numbers
         if there.generation != self._generation:
             return
-        missing = [_missing_of(drops, lane, numbers) for lane, numbers in dropped.items()]
-        expected = {**cursor.expected, **{lane: numbers.stop for lane, numbers in dropped.items()}}
-        told = Missing(sum(one.events for one in missing), sum(one.rollbacks for one in missing))
-        await self._store([], life, replace(cursor, expected=expected), told)
+        if missing:
+            each = [_missing_of(drops, lane, numbers) for lane, numbers in missing.items()]
+            expected = {**cursor.expected, **{lane: numbers.stop for lane, numbers in missing.items()}}
+            told = Missing(sum(one.events for one in each), sum(one.rollbacks for one in each))
+            await self._store([], life, replace(cursor, expected=expected), told)
+        self._looked_for_drops_at = now
 
     async def _position(self, there: Log) -> tuple[LinkCursor, str]:
         """Where we are in the neighbour's queue, and which life its log has."""
@@ -503,6 +513,7 @@ class Link:
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
         if is_rolled_back:
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
+            self._outdated = (await self._drops(there)).next
             after = await last_by(there, QUEUES, self._topic, cursor.time)
             cursor = LinkCursor(after, time=cursor.time)
         return replace(cursor, life=life), is_rolled_back
