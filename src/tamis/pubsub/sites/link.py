@@ -39,6 +39,7 @@ from tamis.pubsub.records import (
     LINK,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
+    MOST_NUMBER,
     ROLLBACK,
     Delivery,
     Drops,
@@ -411,7 +412,7 @@ class Link:
                 is_last = stop >= len(delivery.events)
                 expected = cursor.expected
                 if is_lane:
-                    expected = {**expected, record.detail: delivery.first + stop}
+                    expected = {**expected, record.detail: min(delivery.first + stop, MOST_NUMBER)}
                 cursor = (
                     LinkCursor(record.seq, 0, life, digest, record.time, expected)
                     if is_last
@@ -528,6 +529,8 @@ class Link:
         is_rolled_back: bool = False,
     ) -> int:
         """Write what has come, with the position behind it."""
+        # A neighbour may claim more than a record can say.
+        missing = Missing(*(min(count, MOST_NUMBER) for count in missing))
         self._life = life
         counted = Counters(missing=missing.events)  # apart, until it is written: a refused append is repeated
         touched: set[Key] = set()
