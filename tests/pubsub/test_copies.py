@@ -2,8 +2,9 @@
 
 Faults: a copy lies before the delivery that refers to it, and is removed while that one waits; copies of a
 large batch are in an append of their own, and are removed before the deliveries are written; one partition is
-idle and keeps the copies of all others; copies of a grant that is gone stay for ever. Cursors are trimmed, so
-housekeeping that begins again must not need them to know which partition a copy is of.
+idle and keeps the copies of all others; copies of a grant that is gone stay for ever; a grant comes while a
+batch is written, and deliveries refer to copies that nobody has made. Cursors are trimmed, so housekeeping
+that begins again must not need them to know which partition a copy is of.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,6 +20,7 @@ from tamis.pubsub import keys
 from tamis.pubsub.log import QUEUES, STATE, Entry, Log
 from tamis.pubsub.records import Grant, QueueLimits
 from tamis.pubsub.router import router as routing
+from tamis.pubsub.router.router import Lease
 from tamis.pubsub.site import Site, connect
 from tamis.pubsub.subscriber import Subscriber
 
@@ -147,5 +149,35 @@ def test_copies_go_when_nobody_can_read_them_any_more(log_url: str) -> None:
             await drain(router)
             await keeping.tidy()
             assert await copies(site) == 0
+
+    run(main)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_grant_that_comes_while_a_batch_is_written_loses_no_event(tmp_path: Path, is_first: bool) -> None:
+    """Housekeeping or a network of the same process reads it, after the copies were made."""
+
+    async def main() -> None:
+        async with connect(f"sqlite:{tmp_path}/site.db", partitions=1) as site:
+            router, bob = router_of(site), await site.publisher("bob")
+            if not is_first:
+                await projected(site, "eve")
+            ann = await site.subscriber("ann")
+            await ann.subscribe("all", "n >= 0")
+            await router.step()
+            real, grants = router._learn_numbers, [Grant(attributes=("n",))]
+
+            async def learning(lease: Lease, lanes: list[Any]) -> None:
+                await real(lease, lanes)
+                if lanes and grants:
+                    await site.log.append(STATE, [Entry(keys.GRANT, "ann", grants.pop().body())])
+                    await router.table.catch_up()
+
+            router._learn_numbers = learning  # type: ignore[method-assign]
+            for n in range(2):
+                await bob.publish([{"n": n, "secret": n}])
+                await drain(router)
+            assert not grants
+            assert await heard(ann) == [{"n": 0, "secret": 0}, {"n": 1}]
 
     run(main)

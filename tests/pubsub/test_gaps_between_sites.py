@@ -1,12 +1,13 @@
 """What is missing between sites is told, once, as what it is, to everybody whom it may concern.
 
-Faults: a neighbour drops what waits for a site that is away, and sites behind it never learn; a gap is
-dropped in its turn and counts as one event, or becomes a gap of another kind; what an append was refused with
-counts twice; a log that was rolled back uses numbers again, or a router of the release before forgets which
-were used.
+Faults: a neighbour drops what waits for a site that is away, and sites behind it never learn; the site does
+not know that it was away, or finds its queue busy, and never looks; a gap is dropped in its turn and counts
+as one event, or becomes a gap of another kind; what an append was refused with counts twice; a log that was
+rolled back uses numbers again, or a router of the release before forgets which were used.
 """
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 from pubsub.logs import run
 from pubsub.several_sites import Sites
 from tamis.pubsub import keys
-from tamis.pubsub.log import EVENTS, STATE, Entry, FencedError, LogFullError
+from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, FencedError, LogFullError
 from tamis.pubsub.publisher import Publisher
 from tamis.pubsub.records import Drops, QueueLimits
+from tamis.pubsub.router.retention import Retention
 from tamis.pubsub.sites import link
 from tamis.pubsub.subscriber import Subscriber
 
@@ -106,6 +108,145 @@ def test_what_was_dropped_last_is_a_gap_before_anything_follows(tmp_path: Path, 
                 ("link", None),
                 {"n": 4},
             ]
+
+    run(main)
+
+
+async def two_publishers(sites: Sites, ann: Subscriber) -> list[Publisher]:
+    """Publishers at a, one of each partition, whose first events ann has heard."""
+    names = {keys.partition_of(f"bob-{number}", 2): f"bob-{number}" for number in range(20)}
+    publishers = [await sites.sites["a"].publisher(names[partition]) for partition in (0, 1)]
+    await sites.settle()
+    for publisher in publishers:
+        await publisher.publish({"n": 0})
+    await sites.settle()
+    assert await sites.heard(ann) == [{"n": 0}] * 2
+    return publishers
+
+
+def test_what_was_dropped_is_a_gap_at_a_site_that_does_not_know_that_it_was_away(tmp_path: Path) -> None:
+    """Its own log was down, or its process suspended: no link had an error."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=0) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await publishing(sites, ann)
+            sites.dead.add("b")  # and its links are as they were
+            await bob.publish([{"n": number} for number in range(1, 4)])
+            for _ in range(3):
+                await sites.step()
+            await sites.keeping("a").tidy()
+            sites.dead.discard("b")
+            await sites.settle()
+            assert await sites.heard(ann) == [("link", None)]
+            assert sites.routers["b"].counters.missing == 3
+            await bob.publish({"n": 4})
+            await sites.settle()
+            assert await sites.heard(ann) == [{"n": 4}], "told once"
+
+    run(main)
+
+
+def test_what_was_dropped_of_a_partition_is_a_gap_while_another_one_is_busy(tmp_path: Path) -> None:
+    """The queue was never found empty, and so nobody looked."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=0) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            quiet, busy = await two_publishers(sites, ann)
+            sites.cut.add(frozenset("ab"))
+            await quiet.publish([{"n": number} for number in range(1, 4)])
+            for _ in range(3):
+                await sites.step()
+            await sites.keeping("a").tidy()
+            sites.cut.clear()
+            for number in range(10, 20):
+                await busy.publish({"n": number})
+                await sites.step()
+            heard = await sites.heard(ann)
+            assert heard.count(("link", None)) == 1
+            assert len(heard) == 10
+
+    run(main)
+
+
+def test_what_was_dropped_is_a_gap_if_another_partition_goes_on_while_the_link_looks(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")], link_bytes=0) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            quiet, busy = await two_publishers(sites, ann)
+            sites.cut.add(frozenset("ab"))
+            await quiet.publish([{"n": number} for number in range(1, 4)])
+            for _ in range(3):
+                await sites.step()
+            await sites.keeping("a").tidy()
+            sites.cut.clear()
+            there: Any = sites.networks["b"].links["a"]._there
+            real, looked = there.read, list[str]()
+
+            async def read(stream: str, **how: Any) -> Any:
+                if stream == QUEUES and how.get("to_end") and not looked:
+                    looked.append(stream)
+                    await busy.publish({"n": 9})
+                    await sites.routers["a"].step()
+                return await real(stream, **how)
+
+            there.read = read
+            await sites.settle()
+            assert looked
+            assert sorted(await sites.heard(ann), key=repr) == [("link", None), {"n": 9}]
+            assert sites.routers["b"].counters.missing == 3
+
+    run(main)
+
+
+def restore_queues(path: Path) -> None:
+    """Put the stream of queues of a copy in place, and no other: NATS backs them up one by one."""
+    with sqlite3.connect(path) as database:
+        database.execute("ATTACH ? AS copy", (str(path.with_suffix(".backup")),))
+        database.execute("DELETE FROM main.queues")
+        database.execute("INSERT INTO main.queues SELECT * FROM copy.queues")
+        database.execute(
+            "UPDATE main.sqlite_sequence SET seq = (SELECT seq FROM copy.sqlite_sequence "
+            "WHERE name = 'queues') WHERE name = 'queues'"
+        )
+    database.close()
+
+
+def test_numbers_of_a_queue_that_was_restored_without_the_state_are_no_drops(tmp_path: Path) -> None:
+    """The state says how far the lane had come before. What is taken of the copy is below that."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            bob = await publishing(sites, ann)
+            sites.back_up("a")
+            for number in range(1, 10):
+                await bob.publish({"n": number})
+                await sites.step()
+            await sites.settle()
+            router = sites.routers["a"]
+            keeping = Retention(
+                router.log, router.settings, router.table, router.counters, least_event_seconds=0
+            )
+            await keeping.tidy()
+            assert len(await sites.heard(ann)) == 9
+            await sites.stop("a")
+            restore_queues(sites.path("a"))
+            await sites.start("a")
+            bob = await sites.sites["a"].publisher("bob")
+            heard = []
+            for number in range(20, 25):
+                await bob.publish({"n": number})
+                await sites.settle()
+                heard += await sites.heard(ann)
+            assert [item for item in heard if isinstance(item, dict)] == [{"n": n} for n in range(20, 25)]
+            assert heard.count(("rollback", None)) == 1
+            assert ("link", None) not in heard
 
     run(main)
 

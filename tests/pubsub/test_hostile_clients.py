@@ -29,8 +29,11 @@ from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogError, LogUnavaila
 from tamis.pubsub.names import token
 from tamis.pubsub.records import (
     DEFAULT_HOPS,
+    MOST_NUMBER,
+    Behind,
     DeadLetter,
     Delivery,
+    Drops,
     EventHeader,
     Grant,
     QueueLimits,
@@ -251,6 +254,43 @@ def test_a_neighbour_cannot_make_a_site_remember_without_end(
             assert sites.networks["b"].links["a"].trouble is None
 
     run(main)
+
+
+@pytest.mark.parametrize("how", ["drops", "delivery"])
+def test_what_a_neighbour_claims_to_have_dropped_fits_into_a_record(tmp_path: Path, how: str) -> None:
+    """The gap could not be read, or the position of the link: no neighbour was heard after a restart."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            log = sites.sites["a"].log
+            if how == "drops":
+                drops = Drops(next={f"{lane}.0": MOST_NUMBER for lane in range(3)})
+                await log.append(STATE, [Entry(keys.DROP, token("@b"), drops.body())])
+            else:
+                number = await log.append(EVENTS, [Entry("p0", "link-z", b"{}")])
+                for lane in ("0.0", "1.0"):
+                    lying = Delivery(MOST_NUMBER, (number,), 10, targets=((("b", 1),),))
+                    await log.append(QUEUES, [Entry(keys.queue_topic("@b"), lane, lying.body())])
+            await sites.settle()
+            heard = await sites.heard(ann)
+            assert ("link", None) in heard
+            assert await dead_letters(sites.sites["b"]) == []
+            await sites.stop("b")
+            await sites.start("b")
+            await sites.settle()
+            assert sites.networks["b"].links["a"].trouble is None
+
+    run(main)
+
+
+def test_gaps_that_claim_to_stand_for_too_much_leave_a_record_that_can_be_read() -> None:
+    drops = Drops(behind=Behind({"c": MOST_NUMBER}).and_untold({"c": MOST_NUMBER}))
+    for number in range(300):
+        drops = drops.and_gap("0.0", 1 + number, MOST_NUMBER)
+    assert Drops().and_read_behind(drops.behind_body()).behind.untold == {"c": MOST_NUMBER}
 
 
 def test_a_neighbour_cannot_fill_the_memory_with_one_delivery(

@@ -22,11 +22,12 @@ from pubsub.logs import heard, run
 from pubsub.several_sites import Sites
 from servers import NatsServer
 from tamis.pubsub import keys
+from tamis.pubsub.confirmation import confirm
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry
 from tamis.pubsub.log.contract import MOST_ENTRIES
 from tamis.pubsub.operating import replay
 from tamis.pubsub.publisher import Publisher
-from tamis.pubsub.records import Delivery, EventHeader, Fields, event_body
+from tamis.pubsub.records import Delivery, EventHeader, Fields, Reading, event_body
 from tamis.pubsub.router.router import Router
 from tamis.pubsub.site import Site, connect
 from tamis.pubsub.sites import taken as taken_module
@@ -178,6 +179,107 @@ def test_a_site_that_does_not_notice_passes_on_what_is_new(tmp_path: Path) -> No
             assert [item for item in await sites.heard(ann) if item != ROLLBACK] == [
                 {"n": n} for n in (4, 5, 6, 7)
             ]
+
+    run(main)
+
+
+async def subscribe_at_a(sites: Sites, text: str) -> Subscriber:
+    """A subscriber at a that wants little, known at b."""
+    ann = await sites.sites["a"].subscriber("ann")
+    await ann.subscribe("few", text)
+    await sites.settle()
+    return ann
+
+
+async def change_state(site: Site, times: int) -> None:
+    """Let the state of a site grow by records that say nothing new."""
+    for number in range(times):
+        await site.log.append(STATE, [Entry(keys.READ, "carl", Reading("c", number).body())])
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_what_a_restored_neighbour_tells_is_read_under_the_numbers_that_were_read_before(
+    tmp_path: Path, grows: bool
+) -> None:
+    """Its file, or its server, is the same: the link asked for what lies behind the old end."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await subscribe_at_a(sites, "n = 0")
+            sites.back_up("a")
+            await change_state(sites.sites["a"], 200)
+            await sites.settle()
+            link = sites.networks["b"].links["a"]
+            looked_at = link._state_until
+            generation = link._generation
+            await sites.stop("a")
+            await sites.step()
+            restore(sites.path("a"), is_in_place=True)
+            sites.dead.add("b")
+            await sites.start("a")
+            eve = await sites.sites["a"].subscriber("eve")
+            await eve.subscribe("few", "n > 100")
+            await sites.step()
+            assert looked_at is not None
+            assert await sites.sites["a"].log.end(STATE) < looked_at
+            await change_state(sites.sites["a"], 300 if grows else 0)
+            sites.dead.discard("b")
+            await sites.settle()
+            assert link._generation == generation, "the connection is the same"
+            bob = await sites.sites["b"].publisher("bob")
+            await publish(bob, 200)
+            await sites.settle()
+            assert await sites.heard(eve) == [{"n": 200}]
+
+    run(main)
+
+
+def test_a_copy_with_our_last_sign_is_noticed_by_the_number_of_the_next(tmp_path: Path) -> None:
+    """It was made after the link had signed, and lacks what the link has read since."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await subscribe_at_a(sites, "n = 0")
+            link = sites.networks["b"].links["a"]
+            sites.now += 2
+            await link.step()
+            sites.back_up("a")
+            await change_state(sites.sites["a"], 20)
+            sites.now += 0.25
+            await link.step()
+            restore(sites.path("a"), is_in_place=True)
+            eve = await sites.sites["a"].subscriber("eve")
+            await eve.subscribe("few", "n > 100")
+            sites.now += 2
+            await sites.settle()
+            await publish(await sites.sites["b"].publisher("bob"), 200)
+            await sites.settle()
+            assert await sites.heard(eve) == [{"n": 200}]
+
+    run(main)
+
+
+def test_a_site_tells_what_is_wanted_after_its_state_was_restored_under_it(tmp_path: Path) -> None:
+    """What it tells went on behind the number that was read last, and others know what it has forgotten."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await subscribe_at_a(sites, "TRUE")
+            sites.back_up("a")
+            for number in range(50):
+                await ann.subscribe("few", f"n > {number}")
+            await sites.settle()
+            restore(sites.path("a"), is_in_place=True)
+            await sites.step()
+            eve = await sites.sites["a"].subscriber("eve")
+            await eve.subscribe("few", "n < 0")
+            wanted = await sites.sites["a"].log.end(STATE)
+            assert not (await confirm(sites.sites["a"].log, "a", wanted, 0)).is_complete
+            await sites.settle()
+            assert (await confirm(sites.sites["a"].log, "a", wanted, 0)).is_complete
+            await publish(await sites.sites["b"].publisher("bob"), -1)
+            await sites.settle()
+            assert await sites.heard(eve) == [{"n": -1}]
 
     run(main)
 

@@ -2,7 +2,7 @@
 
 Faults: a dead site in a line, a cycle, a link that is cut while events wait for it, interest that cannot be
 read, events that would travel for ever, two sites that see the links differently, a neighbour that is silent,
-interest that could not be written and is confirmed all the same.
+interest that could not be written and is confirmed all the same, a state that grows as fast as it is read.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from seeds import first_of
 from tamis.pubsub import keys
 from tamis.pubsub.confirmation import confirm
 from tamis.pubsub.log import EVENTS, QUEUES, STATE, Entry, LogUnavailableError
-from tamis.pubsub.records import Delivery, Drops, EventHeader, event_body
+from tamis.pubsub.records import Delivery, Drops, EventHeader, Reading, event_body
 from tamis.pubsub.sites import link as link_module
 from tamis.pubsub.sites.interest import Generalising
 from tamis.pubsub.sites.link_cursor import REROUTE_LANE
@@ -382,6 +382,99 @@ def test_a_link_with_much_to_take_ends_its_step_in_time(tmp_path: Path) -> None:
             assert taken == [45, 45], "not all at once"
             await sites.settle()
             assert await sites.heard(ann) == [{"n": n} for n in range(90)]
+
+    run(main)
+
+
+def test_a_link_takes_events_however_fast_the_neighbours_state_grows(tmp_path: Path) -> None:
+    """Clients acknowledge all the time. It read until there was no more, and took nothing meanwhile."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            ann = await sites.sites["b"].subscriber("ann")
+            await ann.subscribe("all", "TRUE")
+            await sites.settle()
+            link, log = sites.networks["b"].links["a"], sites.sites["a"].log
+            there: Any = link._there
+            real, ends, reads, is_busy = there.read, there.end, list[int](), False
+
+            async def read(stream: str, **how: Any) -> Any:
+                found = await real(stream, **how)
+                if stream == STATE:
+                    reads.append(how["after"])
+                    assert len(reads) < 10 or not is_busy, "this never ends"
+                    if is_busy:
+                        await log.append(STATE, [Entry(keys.READ, "carl", Reading("c", len(reads)).body())])
+                return found
+
+            async def end(stream: str) -> int:
+                if stream == STATE:
+                    reads.append(-1)
+                return int(await ends(stream))
+
+            there.read, there.end = read, end
+            sites.now += 0.5
+            await link.step()
+            assert len(reads) == 1, "a quiet round is one request"
+            is_busy, sites.now = True, sites.now + 0.5
+            for n in range(3):
+                eve = await sites.sites["a"].subscriber(f"eve-{n}")
+                await eve.subscribe("own", f"n = {n}")
+                await (await sites.sites["a"].publisher("bob")).publish({"n": n})
+                reads.clear()
+                await sites.step()
+                assert 1 <= len(reads) <= 4
+            assert await sites.heard(ann) == [{"n": n} for n in range(2)], "the last one is at b's router"
+            is_busy = False
+            for _ in range(3):
+                reads.clear()
+                await sites.step()
+            bob = await sites.sites["b"].publisher("bob")
+            await bob.publish([{"n": n} for n in range(3)])
+            await sites.settle()
+            assert await sites.heard(eve) == [{"n": 2}] * 2, "all that was told is known"
+
+    run(main)
+
+
+def test_what_is_replaced_while_it_is_read_comes_before_what_vouches_for_it(tmp_path: Path) -> None:
+    """A part of an answer is lost: links say that interest is known that comes behind them by now."""
+
+    async def main() -> None:
+        async with Sites(tmp_path, [("a", "b")]) as sites:
+            await sites.settle()
+            link, log = sites.networks["b"].links["a"], sites.sites["a"].log
+            there: Any = link._there
+            real, told, is_short = there.read, list[str](), True
+
+            async def read(stream: str, **how: Any) -> Any:
+                nonlocal is_short
+                found = await real(stream, **how)
+                if stream != STATE or not is_short or not found:
+                    return found
+                is_short = False
+                links = await log.last(STATE, [(keys.LINKS, "a")])
+                [interest] = await log.read(STATE, topic=keys.INTEREST, after=how["after"])
+                await log.append(STATE, [Entry(*interest[1:3], interest.body)])
+                return [
+                    one
+                    for one in found
+                    if one.topic != keys.INTEREST and one.seq <= links[keys.LINKS, "a"].seq
+                ]
+
+            there.read = read
+            copy = link._copy
+
+            async def copying(topic: str, records: Any) -> None:
+                told.extend([topic] if records else [])
+                await copy(topic, records)
+
+            link._copy = copying  # type: ignore[method-assign]
+            eve = await sites.sites["a"].subscriber("eve")
+            await eve.subscribe("own", "n = 1")
+            await sites.step()
+            assert not is_short
+            assert told[:2] == [keys.INTEREST, keys.LINKS]
 
     run(main)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tamis.pubsub import keys
 from tamis.pubsub.log.contract import STATE, Log, Record
 from tamis.pubsub.names import name_of, token
-from tamis.pubsub.records import Fields, RecordError
+from tamis.pubsub.records import MOST_NUMBER, Fields, RecordError
 from tamis.pubsub.sites.topology import SiteLinks
 
 POLL_SECONDS = 0.05
@@ -46,23 +46,29 @@ async def confirm(log: Log, site: str, wanted: int, wait: float) -> Confirmation
 
 async def _others(log: Log, site: str) -> dict[str, int]:
     """All other sites that are known, each with how much of this site's state its interest is based on."""
-    known: dict[str, int] = {}
-    async for record in _records(log, keys.LINKS):
-        known[name_of(record.detail)] = 0
-        try:
-            # A neighbour that has never been heard of is missing, too.
-            known |= dict.fromkeys(SiteLinks.read(record.body).configured, 0)
-        except RecordError:
-            continue
-    known.pop(site, None)
+    applied: dict[str, int] = {}
     async for record in _records(log, keys.APPLIED):
         origin, _, by = record.detail.partition(".")
         if origin == token(site) and name_of(by) != site:
             try:
-                known[name_of(by)] = Fields(record.body, "confirmation").number("position")
+                applied[name_of(by)] = Fields(record.body, "confirmation").number("position")
             except RecordError:
-                known.setdefault(name_of(by), 0)
-    return known
+                applied.setdefault(name_of(by), 0)
+    known: dict[str, int] = {}
+    told = MOST_NUMBER
+    async for record in _records(log, keys.LINKS):
+        known[name_of(record.detail)] = 0
+        try:
+            links = SiteLinks.read(record.body)
+        except RecordError:
+            continue
+        # A neighbour that has never been heard of is missing, too.
+        known |= dict.fromkeys(links.configured, 0)
+        if name_of(record.detail) == site:
+            told = links.position
+    known.pop(site, None)
+    # Who knows more than was told has learnt it before this log was restored from an older copy.
+    return known | {name: number if number <= told else 0 for name, number in applied.items()}
 
 
 async def _records(log: Log, topic: str) -> AsyncIterator[Record]:

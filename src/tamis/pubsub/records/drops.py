@@ -62,7 +62,9 @@ class Behind:
 
     def and_untold(self, more: Mapping[str, int]) -> "Behind":
         """This, and what else was dropped."""
-        return replace(self, untold=dict(Counter(self.untold) + Counter(more)))
+        both = Counter(self.untold) + Counter(more)
+        # Gaps of a neighbour may claim to stand for more than a record can say.
+        return replace(self, untold={site: min(count, MOST_NUMBER) for site, count in both.items()})
 
     def begun(self, but: Container[str]) -> "Behind":
         """What was untold is being told, but to some sites; unless something is under way already."""
@@ -135,7 +137,7 @@ class Drops:
             lane, _, beyond = stood.pop(place or 0)
             if place is not None:
                 later = lanes.index(lane, place + 1) - 1
-                stood[later] = (lane, stood[later][1], stood[later][2] + beyond)
+                stood[later] = (lane, stood[later][1], min(stood[later][2] + beyond, MOST_NUMBER))
         return replace(self, stood=tuple(stood))
 
     def beyond(self, lane: str, first: int, end: int) -> int:

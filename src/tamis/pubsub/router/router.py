@@ -16,7 +16,7 @@ import logging
 import time
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -75,6 +75,8 @@ FIRST_BATCH = 1_000
 SAMPLED = 32
 """Of a batch, so many events are remembered."""
 LONGEST_PAUSE = 5.0
+Projected = Mapping[str, tuple[str, ...]]
+"""Clients that may see some attributes only, with these."""
 
 
 @dataclass
@@ -470,17 +472,22 @@ class Router:
         cursor = Cursor(self.name, last.seq, "", last.time, mark(last), sites)
         letters = [Entry(keys.DEAD, str(lease.partition), self._dead_letter(matched, row)) for row in dead]
         deliveries = [wanted for runs in queues.values() for wanted in runs]
-        copies = self._copies(matched, [*deliveries, *to_sites])
+        # As they are now: a delivery must not refer to copies by a grant that came after these were made.
+        grants = self.table.grants.items()
+        projected = {name: grant.attributes for name, grant in grants if grant.attributes is not None}
+        copies = _copies(matched, [*deliveries, *to_sites], projected)
         if len(deliveries) + len(to_sites) + len(letters) + len(copies) <= MOST_DELIVERIES:
-            await self._write(lease, matched, [*letters, *copies], [*deliveries, *to_sites], cursor)
+            every = [*deliveries, *to_sites]
+            await self._write(lease, matched, [*letters, *copies], every, cursor, projected=projected)
             return
         for first in range(0, len(copies), MOST_DELIVERIES):  # a copy that is written again does no harm
-            await self._write(lease, matched, copies[first : first + MOST_DELIVERIES], [], lease.cursor)
+            some = copies[first : first + MOST_DELIVERIES]
+            await self._write(lease, matched, some, [], lease.cursor, projected=projected)
         *parts, rest = _parts(queues, MOST_DELIVERIES - len(letters) - len(to_sites))
         for part in parts:
             begun = replace(lease.cursor, done=part[-1].name, until=last.seq)
-            await self._write(lease, matched, [], part, begun)
-        await self._write(lease, matched, letters, [*rest, *to_sites], cursor)
+            await self._write(lease, matched, [], part, begun, projected=projected)
+        await self._write(lease, matched, letters, [*rest, *to_sites], cursor, projected=projected)
 
     def _target_bytes(self, wanted: Wanted) -> int:
         """How many bytes the targets of a delivery take in its record, at most."""
@@ -489,7 +496,14 @@ class Router:
         return targets * (longest + 24)
 
     async def _write(
-        self, lease: Lease, matched: Matched, entries: list[Entry], deliveries: list[Wanted], cursor: Cursor
+        self,
+        lease: Lease,
+        matched: Matched,
+        entries: list[Entry],
+        deliveries: list[Wanted],
+        cursor: Cursor,
+        *,
+        projected: Projected,
     ) -> None:
         await self._sign()
         if removed := self.table.take_removed():
@@ -501,7 +515,7 @@ class Router:
         await self._learn_numbers(lease, lanes)
         now: dict[Key, int] = {}
         numbers, sizes = matched.numbers, matched.sizes
-        are_usual = not (matched.gaps or self.table.grants)
+        are_usual = not (matched.gaps or projected)
         for lane, wanted in zip(lanes, deliveries, strict=True):
             first = now.get(lane) or lease.numbers.get(lane, 1)
             rows = wanted.rows
@@ -512,7 +526,7 @@ class Router:
                 else:
                     body = delivery_to_one(first, events, size, to[0], range(to[1], to[1] + len(rows)))
             else:
-                body = self._delivery(matched, wanted, first)
+                body = _delivery(matched, wanted, first, projected.get(wanted.name))
             entries.append(Entry(lane[0], lane[1], body))
             now[lane] = first + len(rows)
         entries.append(Entry(*lease.key, cursor.body()))
@@ -561,48 +575,45 @@ class Router:
                     number = delivery.first + len(delivery.events)
         return number
 
-    def _delivery(self, matched: Matched, wanted: Wanted, first: int) -> bytes:
-        """The record of a delivery that has more than events."""
-        numbers, rows = matched.numbers, wanted.rows
-        attributes = self._projected(wanted.name)
-        return Delivery(
-            first,
-            tuple([numbers[row] for row in rows]),
-            sum([matched.sizes[row] for row in rows]),
-            tuple([numbers[row] for row in rows if row in wanted.unsure]) if wanted.unsure else (),
-            None if attributes is None else projection_id(attributes),
-            _targets(wanted),
-            tuple([(numbers[row], matched.gaps[row]) for row in rows if row in matched.gaps]),
-            tuple([numbers[row] for row in rows if row in matched.rollbacks]) if matched.rollbacks else (),
-        ).body()
-
-    def _projected(self, name: str) -> tuple[str, ...] | None:
-        grant = self.table.grants.get(name)
-        return None if grant is None else grant.attributes
-
-    def _copies(self, matched: Matched, deliveries: list[Wanted]) -> list[Entry]:
-        """For clients that may see some attributes only: one copy for each distinct choice of them."""
-        if not self.table.grants:
-            return []
-        wanted: dict[tuple[str, ...], set[int]] = {}
-        for delivery in deliveries:
-            attributes = self._projected(delivery.name)
-            if attributes is not None:
-                wanted.setdefault(tuple(sorted(attributes)), set()).update(delivery.rows)
-        return [
-            Entry(
-                f"{keys.COPY}{projection_id(attributes)}",
-                str(matched.records[row].seq),
-                project(matched.records[row].body, attributes),
-            )
-            for attributes, rows in wanted.items()
-            for row in sorted(rows)
-        ]
-
     def _dead_letter(self, matched: Matched, row: int) -> bytes:
         record, reason = matched.records[row], matched.dead[row]
         logger.warning("dead letter", extra={"event": record.seq, "error": reason})
         return DeadLetter(record.seq, reason).body()
+
+
+def _delivery(matched: Matched, wanted: Wanted, first: int, attributes: tuple[str, ...] | None) -> bytes:
+    """The record of a delivery that has more than events."""
+    numbers, rows = matched.numbers, wanted.rows
+    return Delivery(
+        first,
+        tuple([numbers[row] for row in rows]),
+        sum([matched.sizes[row] for row in rows]),
+        tuple([numbers[row] for row in rows if row in wanted.unsure]) if wanted.unsure else (),
+        None if attributes is None else projection_id(attributes),
+        _targets(wanted),
+        tuple([(numbers[row], matched.gaps[row]) for row in rows if row in matched.gaps]),
+        tuple([numbers[row] for row in rows if row in matched.rollbacks]) if matched.rollbacks else (),
+    ).body()
+
+
+def _copies(matched: Matched, deliveries: list[Wanted], projected: Projected) -> list[Entry]:
+    """For clients that may see some attributes only: one copy for each distinct choice of them."""
+    if not projected:
+        return []
+    wanted: dict[tuple[str, ...], set[int]] = {}
+    for delivery in deliveries:
+        attributes = projected.get(delivery.name)
+        if attributes is not None:
+            wanted.setdefault(tuple(sorted(attributes)), set()).update(delivery.rows)
+    return [
+        Entry(
+            f"{keys.COPY}{projection_id(attributes)}",
+            str(matched.records[row].seq),
+            project(matched.records[row].body, attributes),
+        )
+        for attributes, rows in wanted.items()
+        for row in sorted(rows)
+    ]
 
 
 def _targets(wanted: Wanted) -> tuple[tuple[Target, ...], ...]:

@@ -23,6 +23,7 @@ from tamis.pubsub.log.contract import (
     QUEUES,
     STATE,
     Entry,
+    FencedError,
     Key,
     Log,
     LogError,
@@ -38,6 +39,7 @@ from tamis.pubsub.records import (
     LINK,
     LINK_BYTES,
     LINK_KEEP_SECONDS,
+    MOST_NUMBER,
     ROLLBACK,
     Delivery,
     Drops,
@@ -75,10 +77,14 @@ STEP_SECONDS = 0.3
 SIGN_SECONDS = 1.0
 GOSSIP_SECONDS = 0.2
 """While events come, the link asks for news about sites at most this often."""
+DROPS_SECONDS = 1.0
+"""The link looks this often for what its neighbour has dropped."""
 NEWS_AT_ONCE = 1_000
 """If a neighbour's state has changed in so many places, its topics are asked for one by one."""
 TOLD_TOPICS = (keys.INTEREST, keys.ADVERTISED, keys.LINKS, keys.HEARD, keys.APPLIED)
 """In the order in which they are written here: what vouches for a record comes behind it."""
+VOUCHING_TOPICS = (keys.LINKS, keys.HEARD)
+"""Their records say that all which a site told before is known."""
 TRIM_EVERY = 50
 TRIM_BYTES = 8 << 20
 """Old records of positions and seen numbers are removed after so many appends, or bytes of them."""
@@ -157,6 +163,10 @@ class Link:
         self._signed_at: float | None = None
         self._gossiped_at: float | None = None
         self._signs = 0
+        self._last_sign: int | None = None
+        """The number that our last sign has in the neighbour's log."""
+        self._looks_again = False
+        """Whether all that the neighbour tells is to be looked at again."""
         self._arrivals = arrivals
         self._news = told or Told(table, settings.site, Trust(), counters)
         self._told: dict[str, int] = {}
@@ -171,8 +181,9 @@ class Link:
         self._headers = Headers(neighbour, self._here, settings.partitions, hops)
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
-        self._was_away = True
-        """Whether the neighbour may have dropped events behind the last one that was taken."""
+        self._looked_for_drops_at: float | None = None
+        self._outdated: dict[str, int] = {}
+        """Numbers of lanes that the neighbour has written down for a queue that was rolled back since."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
         self._taken: dict[str, Taken] = {}
@@ -192,7 +203,6 @@ class Link:
             taken = await self._take(there)
         except (LogError, RecordError) as error:
             self.trouble = str(error)
-            self._was_away = True
             raise
         self.trouble = None
         return taken
@@ -201,6 +211,10 @@ class Link:
         """Open the neighbour's log another way from the next step on."""
         self._open_log = open_log
         self._is_outdated = True
+
+    def look_again(self) -> None:
+        """Look at all that the neighbour tells again: less may be known here than before."""
+        self._looks_again = True
 
     async def close(self) -> None:
         """Let go of the neighbour's log."""
@@ -240,46 +254,69 @@ class Link:
         return self._there
 
     async def _sign(self, there: Log) -> None:
-        """Show the neighbour that somebody takes its events."""
+        """Show the neighbour that somebody takes its events, and look whether the last sign is still there.
+
+        Nobody else writes it: if it is not there, or if the next one has a number that was there before, the
+        log is an older copy of itself, even where its server and its connection are the same. Or another
+        router of this site has signed, and may know more.
+        """
         now = self._clock()
         if self._signed_at is not None and now - self._signed_at < SIGN_SECONDS:
             return
         me = token(self._here)
         self._signs += 1
+        sign = Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))
         queue = (keys.QUEUE, f"=40{me}")
-        entries = [Entry(keys.PEER, me, write({"life": self._signs, "by": uuid.uuid4().hex}))]
         if not (record := (await there.last(STATE, [queue])).get(queue)) or record.body != self._limits:
-            entries.append(Entry(*queue, self._limits))
-        await append_each(there, STATE, entries)
+            await there.append(STATE, [Entry(*queue, self._limits)])
+        try:
+            fences = {} if self._last_sign is None else {sign.key: self._last_sign}
+            number = await there.append(STATE, [sign], fences)
+        except FencedError:
+            self._looks_again = True
+            number = await there.append(STATE, [sign])
+        if self._state_until is not None and number <= self._state_until:
+            self._looks_again = True
+        self._last_sign = number
         self._signed_at = now
 
     # --- what sites tell of themselves -------------------------------------------------------------
 
     async def _gossip(self, there: Log) -> None:
         """Copy what is new: with one request, as long as little has changed."""
-        if self._news.looks_again(self.neighbour):
+        if self._news.looks_again(self.neighbour) or self._looks_again:
             self._look_at_all_again()
+            self._looks_again = False
         if not await self._gossip_at_once(there):
             await self._gossip_by_topic(there)
         self.has_told_all = True
 
     async def _gossip_at_once(self, there: Log) -> bool:
-        """Copy what is new in all of the neighbour's state; False if that is too much, or not known."""
+        """Copy what is new in all of the neighbour's state; False if that is too much, or not known.
+
+        A record that is replaced while others are read moves behind those that vouch for it. So if anything
+        was told, all that was there after the first read is read. No more: a busy state grows for ever.
+        """
         if (after := self._state_until) is None:
             return False
         told: list[Record] = []
-        while records := await there.read(STATE, after=after, most=NEWS_AT_ONCE):
+        until = end = 0
+        while records := await there.read(STATE, after=after, most=NEWS_AT_ONCE, to_end=bool(told)):
             after = records[-1].seq
             told += [record for record in records if record.topic in TOLD_TOPICS]
             is_much = len(told) > NEWS_AT_ONCE or sum(len(record.body) for record in told) > MOST_READ_BYTES
             if is_much or len(records) == NEWS_AT_ONCE:
                 self._state_until = None
                 return False
-            if not told:
+            if not until:
+                until, end = after, await there.end(STATE) if told else after
+            if after >= end:
                 break
         for topic in TOLD_TOPICS:
-            await self._copy(topic, [record for record in told if record.topic == topic])
-        self._state_until = after
+            # Those that came later may vouch for what comes later still: they are looked at again.
+            last = until if topic in VOUCHING_TOPICS else after
+            await self._copy(topic, [one for one in told if one.topic == topic and one.seq <= last])
+        self._state_until = until or after
         return True
 
     async def _gossip_by_topic(self, there: Log) -> None:
@@ -289,7 +326,7 @@ class Link:
         when all that was there by then is copied.
         """
         end, copied = await there.end(STATE), self.copied
-        vouching = {topic: await self._new_of(there, topic) for topic in (keys.LINKS, keys.HEARD)}
+        vouching = {topic: await self._new_of(there, topic) for topic in VOUCHING_TOPICS}
         for topic in (keys.INTEREST, keys.ADVERTISED):
             while records := await self._new_of(there, topic):
                 await self._copy(topic, records)
@@ -342,12 +379,10 @@ class Link:
     # --- events ------------------------------------------------------------------------------------
 
     async def _take(self, there: Log) -> int:
+        await self._look_for_drops(there)
         cursor, life = await self._position(there)
         records = await there.read(QUEUES, topic=self._topic, after=cursor.after, most=TAKE_AT_ONCE)
         taken, began = 0, self._clock()
-        if not records and self._was_away:
-            await self._look_for_drops(there, cursor, life)
-            self._was_away = False
         for record in records:
             if record is not records[0] and self._clock() - began > STEP_SECONDS:
                 break
@@ -377,7 +412,7 @@ class Link:
                 is_last = stop >= len(delivery.events)
                 expected = cursor.expected
                 if is_lane:
-                    expected = {**expected, record.detail: delivery.first + stop}
+                    expected = {**expected, record.detail: min(delivery.first + stop, MOST_NUMBER)}
                 cursor = (
                     LinkCursor(record.seq, 0, life, digest, record.time, expected)
                     if is_last
@@ -416,25 +451,35 @@ class Link:
         found = await there.last(STATE, [drop, behind])
         return read_drops(found.get(drop), found.get(behind))
 
-    async def _look_for_drops(self, there: Log, cursor: LinkCursor, life: str) -> None:
-        """Tell what was dropped behind the last event: it may be long until another one shows the gap."""
-        drops = await self._drops(there)
-        dropped = {
-            lane: numbers
-            for lane, following in drops.next.items()
-            if _LANE.fullmatch(lane) and (numbers := cursor.missing(lane, following))
-        }
-        # What is written down as dropped may still be there: then it is taken.
-        if not dropped or await there.read(
-            QUEUES, topic=self._topic, after=cursor.after, most=1, to_end=True
-        ):
+    async def _look_for_drops(self, there: Log) -> None:
+        """Tell what was dropped at the end of a lane: it may be long until another event shows the gap.
+
+        From time to time, however it came about: a site need not notice that it was away.
+        """
+        now = self._clock()
+        if self._looked_for_drops_at is not None and now - self._looked_for_drops_at < DROPS_SECONDS:
             return
+        cursor, life = await self._position(there)
+        drops = await self._drops(there)
+        missing: dict[str, range] = {}
+        for lane, following in drops.next.items():
+            numbers = cursor.missing(lane, following)
+            if not numbers or not _LANE.fullmatch(lane) or following <= self._outdated.get(lane, 0):
+                continue
+            # What is written down as dropped may still be there, or more behind it: then it is taken.
+            partition = lane.partition(".")[0]
+            if not await there.read(
+                QUEUES, topic=self._topic, name=partition, after=cursor.after, most=1, to_end=True
+            ):
+                missing[lane] = numbers
         if there.generation != self._generation:
             return
-        missing = [_missing_of(drops, lane, numbers) for lane, numbers in dropped.items()]
-        expected = {**cursor.expected, **{lane: numbers.stop for lane, numbers in dropped.items()}}
-        told = Missing(sum(one.events for one in missing), sum(one.rollbacks for one in missing))
-        await self._store([], life, replace(cursor, expected=expected), told)
+        if missing:
+            each = [_missing_of(drops, lane, numbers) for lane, numbers in missing.items()]
+            expected = {**cursor.expected, **{lane: numbers.stop for lane, numbers in missing.items()}}
+            told = Missing(sum(one.events for one in each), sum(one.rollbacks for one in each))
+            await self._store([], life, replace(cursor, expected=expected), told)
+        self._looked_for_drops_at = now
 
     async def _position(self, there: Log) -> tuple[LinkCursor, str]:
         """Where we are in the neighbour's queue, and which life its log has."""
@@ -469,6 +514,7 @@ class Link:
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
         if is_rolled_back:
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
+            self._outdated = (await self._drops(there)).next
             after = await last_by(there, QUEUES, self._topic, cursor.time)
             cursor = LinkCursor(after, time=cursor.time)
         return replace(cursor, life=life), is_rolled_back
@@ -483,6 +529,8 @@ class Link:
         is_rolled_back: bool = False,
     ) -> int:
         """Write what has come, with the position behind it."""
+        # A neighbour may claim more than a record can say.
+        missing = Missing(*(min(count, MOST_NUMBER) for count in missing))
         self._life = life
         counted = Counters(missing=missing.events)  # apart, until it is written: a refused append is repeated
         touched: set[Key] = set()

@@ -128,7 +128,8 @@ class Network:
         self._looked_at: int | None = None
         """Up to where the table had read the state when it was last looked for what to tell."""
         self._came = (0, 0)
-        self._generation = 0
+        self._log_life = (0, 0)
+        """The connection to the log, and how often the table has found it to be an older copy of itself."""
         self._signs: dict[str, tuple[int, float]] = {}
         self._rerouted: dict[str, int] = {}
         self._links: SiteLinks | None = None
@@ -238,13 +239,16 @@ class Network:
 
     async def _tell(self) -> None:
         """Write down what changed: new interest, then the links, then the interest that is gone."""
-        if self._interest is None or self._generation != self._log.generation:
-            self._generation = self._log.generation
+        log_life = (self._log.generation, self._table.rollbacks)
+        if self._interest is None or self._log_life != log_life:
+            self._log_life = log_life
             self._interest = Interest(self._here, self._generalising, lambda: self._table.recent)
             self._is_interest_told = False
             self._read, self._links, self._said, self._accounted = 0, None, 0, {}
             self._advertisements, self._read_advertisements = {}, 0
             self._looked_at = None
+            for link in self.links.values():
+                link.look_again()
         if self._looked_at != self._table.position:
             looking_at = self._table.position
             # What is not found at first is told to be gone; what comes later is found later.
