@@ -20,6 +20,7 @@ pub mod entry_bounds;
 pub(super) mod node;
 mod program;
 pub mod row_sketches;
+mod sketch_sums;
 
 pub use builder::{ScoringBuilder, has_weights};
 pub use node::MAX_ATTRIBUTE;

@@ -18,6 +18,7 @@
 //! adjacent.
 
 use super::node::NodeKind;
+use super::sketch_sums::{sum_of_narrow, sum_of_wide};
 use crate::event::{Event, TermId};
 use crate::predicate::catalog::{Catalog, TRUE_BIT};
 use crate::prefetch::prefetch;
@@ -58,10 +59,15 @@ impl RowSketches {
     pub fn bound_at(&self, place: u32, bits: &[u64], factors: &Factors) -> f64 {
         match factors {
             Factors::Nothing => 0.0,
+            // A multiple of a power of two is not rounded, in whatever order it is added up.
             Factors::One => {
-                let mut sum = 0;
-                let head = self.for_each_leaf(place, |leaf| sum += leaf.is_true(bits) * leaf.weight);
-                // A multiple of a power of two is not rounded, in whatever order it is added up.
+                let (head, rest) = self.head_at(place);
+                let sum = if head.is_wide() {
+                    sum_of_wide(head.wide_leaves(rest), bits)
+                } else {
+                    let (leaves, weights) = head.narrow_leaves(rest);
+                    sum_of_narrow(leaves, weights, bits)
+                };
                 sum as f64 * head.step()
             }
             Factors::ByBit { .. } => {
@@ -96,17 +102,22 @@ impl RowSketches {
     /// Calls `use_it` with each leaf of a sketch and returns the head.
     #[inline]
     fn for_each_leaf(&self, place: u32, mut use_it: impl FnMut(SketchLeaf)) -> Head {
-        let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
-        let head = Head(*head);
+        let (head, rest) = self.head_at(place);
         if head.is_wide() {
-            rest[..2 * head.leaves()].as_chunks().0.iter().for_each(|words| use_it(SketchLeaf::wide(*words)));
+            head.wide_leaves(rest).iter().for_each(|words| use_it(SketchLeaf::wide(*words)));
         } else {
-            let (leaves, rest) = rest.split_at(head.leaves());
-            let weights: &[u8] = bytemuck::cast_slice(rest);
+            let (leaves, weights) = head.narrow_leaves(rest);
             let pairs = leaves.iter().zip(weights);
             pairs.for_each(|(gates, weight)| use_it(SketchLeaf::narrow(*gates, *weight)));
         }
         head
+    }
+
+    /// The head of a sketch, and all words behind it.
+    #[inline]
+    fn head_at(&self, place: u32) -> (Head, &[u32]) {
+        let (head, rest) = self.words[place as usize..].split_first().expect("places are inside");
+        (Head(*head), rest)
     }
 
     #[inline]
@@ -255,6 +266,19 @@ impl Head {
     #[inline]
     fn step(self) -> f64 {
         power_of_two(self.exponent() as i32 - Self::BIAS)
+    }
+
+    /// The gates and the weights of narrow leaves, which begin here.
+    #[inline]
+    fn narrow_leaves(self, words: &[u32]) -> (&[u32], &[u8]) {
+        let (leaves, weights) = words.split_at(self.leaves());
+        (leaves, &bytemuck::cast_slice(weights)[..leaves.len()])
+    }
+
+    /// The wide leaves that begin here.
+    #[inline]
+    fn wide_leaves(self, words: &[u32]) -> &[[u32; 2]] {
+        words[..2 * self.leaves()].as_chunks().0
     }
 
     /// How many words the sketch has.
