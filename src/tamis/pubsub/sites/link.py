@@ -182,8 +182,6 @@ class Link:
         self._is_older = False
         """Whether a lane of the neighbour's queue has begun again."""
         self._looked_for_drops_at: float | None = None
-        self._outdated: dict[str, int] = {}
-        """Numbers of lanes that the neighbour has written down for a queue that was rolled back since."""
         self._fences: dict[Key, int] = {}
         self._seen: dict[str, Ranges] = {}
         self._taken: dict[str, Taken] = {}
@@ -414,7 +412,7 @@ class Link:
                 if is_lane:
                     expected = {**expected, record.detail: min(delivery.first + stop, MOST_NUMBER)}
                 cursor = (
-                    LinkCursor(record.seq, 0, life, digest, record.time, expected)
+                    LinkCursor(record.seq, 0, life, digest, record.time, expected, outdated=cursor.outdated)
                     if is_last
                     else replace(cursor, part=stop, part_of=digest, expected=expected)
                 )
@@ -462,15 +460,19 @@ class Link:
         cursor, life = await self._position(there)
         drops = await self._drops(there)
         missing: dict[str, range] = {}
-        for lane, following in drops.next.items():
+        is_empty: dict[str, bool] = {}
+        for lane, following in _lanes(drops).items():
             numbers = cursor.missing(lane, following)
-            if not numbers or not _LANE.fullmatch(lane) or following <= self._outdated.get(lane, 0):
+            if not numbers or following <= cursor.outdated.get(lane, 0):
                 continue
             # What is written down as dropped may still be there, or more behind it: then it is taken.
             partition = lane.partition(".")[0]
-            if not await there.read(
-                QUEUES, topic=self._topic, name=partition, after=cursor.after, most=1, to_end=True
-            ):
+            if partition not in is_empty:
+                await self._sign(there)  # a queue may have many partitions
+                is_empty[partition] = not await there.read(
+                    QUEUES, topic=self._topic, name=partition, after=cursor.after, most=1, to_end=True
+                )
+            if is_empty[partition]:
                 missing[lane] = numbers
         if there.generation != self._generation:
             return
@@ -514,9 +516,8 @@ class Link:
             await there.append(STATE, [Entry(*keys.LIFE, write({"life": life}))], fence)
         if is_rolled_back:
             logger.error("a neighbour's log was rolled back", extra={"site": self.neighbour})
-            self._outdated = (await self._drops(there)).next
             after = await last_by(there, QUEUES, self._topic, cursor.time)
-            cursor = LinkCursor(after, time=cursor.time)
+            cursor = LinkCursor(after, time=cursor.time, outdated=_lanes(await self._drops(there)))
         return replace(cursor, life=life), is_rolled_back
 
     async def _store(
@@ -752,6 +753,11 @@ class Link:
             return True
         is_its_own = (header.origin, header.life) == (self.neighbour, self._life)
         return is_its_own and header.partition < MOST_PARTITIONS
+
+
+def _lanes(drops: Drops) -> dict[str, int]:
+    """The next number of each lane of the queue, as far as the neighbour has written it down."""
+    return {lane: number for lane, number in drops.next.items() if _LANE.fullmatch(lane)}
 
 
 def _missing_of(drops: Drops, lane: str, numbers: range) -> Missing:

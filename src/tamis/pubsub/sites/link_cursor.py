@@ -29,12 +29,15 @@ class LinkCursor:
     """The next number of each lane of the queue: a higher one says that events were dropped there."""
     part_of: str = ""
     """A digest of the record that `part` is of. Releases that did not say meant the next one."""
+    outdated: dict[str, int] = field(default_factory=dict)
+    """Numbers of lanes that the neighbour has written down for a queue that was rolled back since."""
 
     def body(self) -> bytes:
         """The record."""
         position = {"after": self.after, "part": self.part}
         life = {"life": self.life, "mark": self.mark, "time": self.time}
-        return write({**position, **life, "expected": self.expected}, {"of": self.part_of})
+        unusual = {"of": self.part_of, "outdated": self.outdated}
+        return write({**position, **life, "expected": self.expected}, unusual)
 
     @classmethod
     def read(cls, body: bytes) -> "LinkCursor":
@@ -48,6 +51,7 @@ class LinkCursor:
             fields.number("time", 0),
             fields.counts("expected"),
             fields.text("of", ""),
+            fields.counts("outdated"),
         )
 
     def taken_of(self, record: Record) -> int:
