@@ -233,6 +233,12 @@ def test_a_list_of_json_texts_is_read_as_single_events_are(index: Index) -> None
             index.match_batch([*plain, blank])
     assert index.match_batch([]).num_rows == 0
 
+    class Lazy(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            return iter(plain)
+
+    assert index.match_batch(Lazy()).to_pydict() == PAIRS
+
 
 def test_a_bad_text_of_a_list_is_named_by_its_row(index: Index) -> None:
     events = [b'{"age": 20}'] * 3000

@@ -117,7 +117,7 @@ impl<'e> Batch<'e> {
             Events::Lines(text.to_str()?.as_bytes(), skipped, lines_before)
         } else if let Ok(bytes) = events.cast::<PyBytes>() {
             Events::Lines(bytes.as_bytes(), skipped, lines_before)
-        } else if let Some(text) = events.cast::<PyList>().ok().and_then(side_by_side) {
+        } else if let Some(text) = events.cast_exact::<PyList>().ok().and_then(side_by_side) {
             Events::Rows(text, skipped)
         } else {
             Events::Read(Given::from_python(events, intervals, threads)?)

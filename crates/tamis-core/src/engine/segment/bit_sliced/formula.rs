@@ -389,7 +389,8 @@ fn odd_or_even(leaves: Vec<Formula>, odd: bool) -> Option<Formula> {
         odd_so_far = Formula::join(vec![both(&odd_so_far, f), both(&even, t)], false);
         even = next_even;
     }
-    Some(if odd { odd_so_far } else { even })
+    let formula = if odd { odd_so_far } else { even };
+    (size(&formula) <= MOST_NODES).then_some(formula)
 }
 
 /// That at least this many of the children are true.
